@@ -26,40 +26,8 @@ _MOST_SHOWN = 10
 _OF_RUNS = ("out", "inputs", "num_sampled", "seed", "least_recall", "weights", "stop_words", "dictionary", "output")
 _OF_BOTH = (*_OF_RUNS, "threads", "memory", "quiet", "as_json")
 
-_HELP = """Measure the recall and precision of a run, or of the output of another tool.
 
-OUT is the output directory of likewise dedup. A random sample of documents (removed, kept but similar to another, and
-others) is compared exactly with all documents, without sketches. The sample gives the share of matching pairs that the
-run compared and the share of removable documents that it removed, with 95% intervals. All removals are measured again
-and checked against the threshold, the kept documents, the inputs and the kept files.
-
-A run by Hamming distance alone did not compare texts: the audit reports which removals are within the radius, and the
-similarity of their texts.
-
-For a run of likewise repeats, every removed part is compared with the one that its evidence names, and the kept files
-with the inputs without these parts. Nothing is sampled.
-
-Without OUT, --inputs and --kept name the documents that another tool read and kept, and --threshold, --preset or
---recipe states what a match is. The audit then reports the share of removed documents that match no kept one, the worst
-of them, and the duplicates that were left. Documents are identified by their ids, or by their texts if there are no
-ids.
-
-Results and the SHA-256 digests of inputs and outputs are written to OUT/audit.json, or to audit.json. If you may only
-read OUT, they are only printed, unless you name a file with -o.
-
-\b
-Exit status: 0 if all checks pass; 1 if a check fails or --least-recall is not reached.
-
-\b
-Examples:
-  likewise audit out
-  likewise audit out --least-recall 0.9 --json | jq .pair_recall
-  likewise audit --inputs articles.jsonl --kept theirs.jsonl --threshold 0.8 --shingle 5
-  likewise audit --inputs a.jsonl --kept b.jsonl --clusters c.csv --threshold 0.8
-"""
-
-
-@click.command("audit", cls=LongCommand, help=_HELP)
+@click.command("audit", cls=LongCommand)
 @click.argument("out", metavar="[OUT]", required=False, type=click.Path(path_type=Path))
 @option(
     "--inputs PATH",
@@ -100,7 +68,37 @@ def command(
     output: Path | None,
     **options: Any,
 ) -> int:
-    """Run the command."""
+    """Measure the recall and precision of a run, or of the output of another tool.
+
+    OUT is the output directory of likewise dedup. A random sample of documents (removed, kept but similar to another,
+    and others) is compared exactly with all documents, without sketches. The sample gives the share of matching pairs
+    that the run compared and the share of removable documents that it removed, with 95% intervals. All removals are
+    measured again and checked against the threshold, the kept documents, the inputs and the kept files.
+
+    A run by Hamming distance alone did not compare texts: the audit reports which removals are within the radius, and
+    the similarity of their texts.
+
+    For a run of likewise repeats, every removed part is compared with the one that its evidence names, and the kept
+    files with the inputs without these parts. Nothing is sampled.
+
+    Without OUT, --inputs and --kept name the documents that another tool read and kept, and --threshold, --preset or
+    --recipe states what a match is. The audit then reports the share of removed documents that match no kept one, the
+    worst of them, and the duplicates that were left. Documents are identified by their ids, or by their texts if there
+    are no ids.
+
+    Results and the SHA-256 digests of inputs and outputs are written to OUT/audit.json, or to audit.json. If you may
+    only read OUT, they are only printed, unless you name a file with -o.
+
+    \b
+    Exit status: 0 if all checks pass; 1 if a check fails or --least-recall is not reached.
+
+    \b
+    Examples:
+      likewise audit out
+      likewise audit out --least-recall 0.9 --json | jq .pair_recall
+      likewise audit --inputs articles.jsonl --kept theirs.jsonl --threshold 0.8 --shingle 5
+      likewise audit --inputs a.jsonl --kept b.jsonl --clusters c.csv --threshold 0.8
+    """
     from likewise.errors import InvalidParameter
     from likewise.io.output.directory import AUDIT
     from likewise.io.output.summaries import is_over_parts, read_summary

@@ -19,24 +19,9 @@ if TYPE_CHECKING:
     from likewise.measures.comparison import Comparison, Stretch
 
 _CONTEXT = 60
-_HELP = """Compare two documents: similarity and differences.
-
-FILES are two text files or, with --ids, files in any format that contain both documents. Shows all measures, both
-fingerprints with the differing bits marked, shared features, and both texts aligned word by word.
-
-With --ids, FILES can also be the output directory of a run: the documents are compared by the recipe and the weights of
-the run, and the evidence about them is shown.
-
-\b
-Examples:
-  likewise compare a.txt b.txt
-  likewise compare articles.jsonl --ids 17 23
-  likewise compare out --ids 17 23
-  likewise compare articles.jsonl --ids articles.jsonl:4 articles.jsonl:9
-"""
 
 
-@click.command("compare", cls=LongCommand, help=_HELP)
+@click.command("compare", cls=LongCommand)
 @click.argument("files", nargs=-1, required=True, metavar="FILES...")
 @click.option("--ids", nargs=2, metavar="X Y", help="Ids of the two documents in FILES.")
 @option("--text-field NAME", "With --ids: text field.  [default: text]", multiple=True)
@@ -57,7 +42,21 @@ def command(
     as_json: bool,
     **options: Any,
 ) -> None:
-    """Run the command."""
+    """Compare two documents: similarity and differences.
+
+    FILES are two text files or, with --ids, files in any format that contain both documents. Shows all measures, both
+    fingerprints with the differing bits marked, shared features, and both texts aligned word by word.
+
+    With --ids, FILES can also be the output directory of a run: the documents are compared by the recipe and the
+    weights of the run, and the evidence about them is shown.
+
+    \b
+    Examples:
+      likewise compare a.txt b.txt
+      likewise compare articles.jsonl --ids 17 23
+      likewise compare out --ids 17 23
+      likewise compare articles.jsonl --ids articles.jsonl:4 articles.jsonl:9
+    """
     from likewise.errors import InvalidParameter
     from likewise.job.options import FileRun
     from likewise.measures.comparison import compare

@@ -29,33 +29,8 @@ if TYPE_CHECKING:
 # Maximum number of values, and of pairs of values, in the summary.
 _MOST_COUNTED = 5
 
-_HELP = """Remove near-duplicates and record why each was removed.
 
-INPUT is a JSON Lines, CSV or TSV file (also .gz or .zst), Parquet, Arrow, a Hugging Face dataset directory, a web
-archive (WARC, WET, ARC) or a text file (.txt, .md, .rst); a directory or a glob of these; or - for standard input.
-
-OUT will contain kept/ (one file per input file, with the same name and format), removed.parquet (one row per removed
-document, with the kept document that it matches and their similarity) and summary.json. Outputs are renamed into place
-only when the run succeeds. To resume a run that was killed, repeat the same command. With -o -, kept lines go to
-standard output.
-
-By default, two documents match when the Jaccard similarity of their word 2-grams, weighted by rarity, reaches a
-threshold chosen from the collection; short documents need a higher similarity. When you set --threshold, other
---weights, --measure, --tokens other than auto or word, or --method simhash or exact, another default applies, for
-words unweighted 3-grams; stderr shows the recipe. Use --preset default --threshold T to keep the default features.
---engine spark uses the preset online.
-
-\b
-Examples:
-  likewise dedup articles.jsonl --dry-run
-  likewise dedup articles.jsonl -o out
-  likewise dedup 'crawl/*.jsonl' -o out --text-field page.body --id-field url
-  likewise dedup new.jsonl -o out2 --against seen.lw --add
-  zcat dump.csv.gz | likewise dedup - --format csv -o - > unique.csv
-"""
-
-
-@click.command("dedup", cls=LongCommand, help=_HELP)
+@click.command("dedup", cls=LongCommand)
 @INPUTS
 @option("-o --out OUT", "Output directory, or - to write kept lines to stdout.  [required]", callback=directory_name)
 @flag(
@@ -152,7 +127,30 @@ def command(
     as_json: bool,
     **options: Any,
 ) -> None:
-    """Run the command."""
+    """Remove near-duplicates and record why each was removed.
+
+    INPUT is a JSON Lines, CSV or TSV file (also .gz or .zst), Parquet, Arrow, a Hugging Face dataset directory, a web
+    archive (WARC, WET, ARC) or a text file (.txt, .md, .rst); a directory or a glob of these; or - for standard input.
+
+    OUT will contain kept/ (one file per input file, with the same name and format), removed.parquet (one row per
+    removed document, with the kept document that it matches and their similarity) and summary.json. Outputs are renamed
+    into place only when the run succeeds. To resume a run that was killed, repeat the same command. With -o -, kept
+    lines go to standard output.
+
+    By default, two documents match when the Jaccard similarity of their word 2-grams, weighted by rarity, reaches a
+    threshold chosen from the collection; short documents need a higher similarity. When you set --threshold, other
+    --weights, --measure, --tokens other than auto or word, or --method simhash or exact, another default applies, for
+    words unweighted 3-grams; stderr shows the recipe. Use --preset default --threshold T to keep the default features.
+    --engine spark uses the preset online.
+
+    \b
+    Examples:
+      likewise dedup articles.jsonl --dry-run
+      likewise dedup articles.jsonl -o out
+      likewise dedup 'crawl/*.jsonl' -o out --text-field page.body --id-field url
+      likewise dedup new.jsonl -o out2 --against seen.lw --add
+      zcat dump.csv.gz | likewise dedup - --format csv -o - > unique.csv
+    """
     from likewise.batch.against.index import IndexUse
     from likewise.batch.files import DedupOptions, deduplicate, stream_dedup
     from likewise.batch.write.groups import GroupColumns

@@ -20,23 +20,8 @@ from likewise.cli.options.terminal import chosen_lines, crowd_words, skipped_lin
 from likewise.errors import counted
 from likewise.progress import shown
 
-_HELP = """List all verified pairs of near-duplicates.
 
-INPUT is in any format that dedup reads: files, directories, globs, or - for standard input. Rows have the columns
-doc_id_a, doc_id_b, similarity and distance, and are not sorted. With --measure containment, document
-doc_id_a is contained in doc_id_b, and both directions are listed; with --against, only new documents contained in
-reference documents are listed. Recipe options and defaults are the same as for dedup.
-
-\b
-Examples:
-  likewise pairs articles.jsonl -o pairs.tsv
-  likewise pairs articles.jsonl -o pairs.parquet --threshold 0.7 --recall 0.99
-  likewise pairs new.jsonl -o pairs.tsv --against old.jsonl
-  likewise pairs notes.jsonl -o - --method simhash --within 6 | sort
-"""
-
-
-@click.command("pairs", cls=LongCommand, help=_HELP)
+@click.command("pairs", cls=LongCommand)
 @INPUTS
 @option("-o --out PAIRS", "Output file (.tsv, .jsonl or .parquet), or - for TSV to stdout.", required=True)
 @search_options
@@ -59,7 +44,20 @@ Examples:
 @QUIET
 @flag("--json", "Print counts and timings as JSON to stdout.", to="as_json")
 def command(inputs: tuple[str, ...], out: str, quiet: bool, as_json: bool, **options: Any) -> None:
-    """Run the command."""
+    """List all verified pairs of near-duplicates.
+
+    INPUT is in any format that dedup reads: files, directories, globs, or - for standard input. Rows have the columns
+    doc_id_a, doc_id_b, similarity and distance, and are not sorted. With --measure containment, document doc_id_a is
+    contained in doc_id_b, and both directions are listed; with --against, only new documents contained in reference
+    documents are listed. Recipe options and defaults are the same as for dedup.
+
+    \b
+    Examples:
+      likewise pairs articles.jsonl -o pairs.tsv
+      likewise pairs articles.jsonl -o pairs.parquet --threshold 0.7 --recall 0.99
+      likewise pairs new.jsonl -o pairs.tsv --against old.jsonl
+      likewise pairs notes.jsonl -o - --method simhash --within 6 | sort
+    """
     from likewise.batch.pair_files import pair_files
     from likewise.errors import InvalidParameter
 

@@ -15,30 +15,8 @@ from likewise.errors import counted
 if TYPE_CHECKING:
     from likewise.recipe.recipe import Recipe
 
-_CREATE_HELP = """Create an empty index with a recipe.
 
-PATH is a new directory. The recipe of an index, with its weight tables and word lists, cannot be changed later. The
-method is simhash or minhash; the first of several copies is kept. --store sets what is stored per document: sketch
-(Hamming-only recipes: the fingerprint, and the features of short texts), shingles (all features, to measure
-similarity) or text (compressed text).
-
-With --url, the index is on a server or on all nodes of a cluster. All clients may create the same index at startup.
---expected, --partitions and --durability require --url and cannot be changed later. In a directory, each index add
-chooses its own durability.
-
-The default recipe is the preset online: unweighted word 3-grams, Jaccard similarity 0.55, higher for short documents.
-Use --like to take the threshold and weights that a run chose from a sample.
-
-\b
-Examples:
-  likewise index create seen.lw --threshold 0.8
-  likewise index create seen.lw --like run
-  likewise index create seen.lw --recipe run/summary.json --store text
-  likewise index create --url redis://localhost:6379/0 --method simhash --within 3 --expected 50000000
-"""
-
-
-@click.command("create", cls=LongCommand, help=_CREATE_HELP)
+@click.command("create", cls=LongCommand)
 @click.argument("places", nargs=-1, metavar="PATH")
 @search_options
 @option(
@@ -78,7 +56,27 @@ Examples:
 def create(
     places: tuple[str, ...], like: Path | None, url: str | None, prefix: str | None, quiet: bool, **options: Any
 ) -> None:
-    """Run the command."""
+    """Create an empty index with a recipe.
+
+    PATH is a new directory. The recipe of an index, with its weight tables and word lists, cannot be changed later. The
+    method is simhash or minhash; the first of several copies is kept. --store sets what is stored per document: sketch
+    (Hamming-only recipes: the fingerprint, and the features of short texts), shingles (all features, to measure
+    similarity) or text (compressed text).
+
+    With --url, the index is on a server or on all nodes of a cluster. All clients may create the same index at startup.
+    --expected, --partitions and --durability require --url and cannot be changed later. In a directory, each index add
+    chooses its own durability.
+
+    The default recipe is the preset online: unweighted word 3-grams, Jaccard similarity 0.55, higher for short
+    documents. Use --like to take the threshold and weights that a run chose from a sample.
+
+    \b
+    Examples:
+      likewise index create seen.lw --threshold 0.8
+      likewise index create seen.lw --like run
+      likewise index create seen.lw --recipe run/summary.json --store text
+      likewise index create --url redis://localhost:6379/0 --method simhash --within 3 --expected 50000000
+    """
     from likewise.errors import InvalidInput, InvalidParameter
 
     own = {name: options.pop(name) for name in ("store", "ttl", "ttl_from")}
@@ -123,24 +121,7 @@ def _recipe_of(run: Path, options: dict[str, Any]) -> "Recipe":
     return recipe
 
 
-_ERASE_HELP = """Erase documents from the files of an index.
-
-Removes the documents in the same way as index remove, then overwrites or deletes all of their data in the files of the
-index: ids, texts, features, sketches and hashes. Unknown ids are not an error. The command fails if another
-process reads the index for more than 10 seconds; run it again. An interrupted erasure is completed by running the
-command again.
-
---certificate writes a JSON file without ids. For each id, it contains a digest that only the owner of the key can
-compute, and whether a document was erased or absent. It also lists what was not erased, such as snapshots and backups.
-
-\b
-Examples:
-  head -c 32 /dev/urandom > erasure.key
-  likewise index erase seen.lw --ids ids.txt --key-file erasure.key --certificate erased.json
-"""
-
-
-@click.command("erase", cls=LongCommand, help=_ERASE_HELP)
+@click.command("erase", cls=LongCommand)
 @click.argument("places", nargs=-1, metavar="PATH")
 @option("--ids FILE", "Ids, one per line; - for standard input.", to="ids_file", required=True)
 @option("--key-file FILE", "Key of the digests in the certificate: all bytes of the file, 16 to 64.", READ)
@@ -156,7 +137,22 @@ def erase(
     prefix: str | None,
     quiet: bool,
 ) -> None:
-    """Run the command."""
+    """Erase documents from the files of an index.
+
+    Removes the documents in the same way as index remove, then overwrites or deletes all of their data in the files of
+    the index: ids, texts, features, sketches and hashes. Unknown ids are not an error. The command fails if another
+    process reads the index for more than 10 seconds; run it again. An interrupted erasure is completed by running the
+    command again.
+
+    --certificate writes a JSON file without ids. For each id, it contains a digest that only the owner of the key can
+    compute, and whether a document was erased or absent. It also lists what was not erased, such as snapshots and
+    backups.
+
+    \b
+    Examples:
+      head -c 32 /dev/urandom > erasure.key
+      likewise index erase seen.lw --ids ids.txt --key-file erasure.key --certificate erased.json
+    """
     from likewise.errors import InvalidInput, InvalidParameter, StoreError
     from likewise.index.erasing import NOT_ON_A_SERVER, check_key
     from likewise.io.output.whole import WholeFile

@@ -14,16 +14,6 @@ from likewise.cli.options.recipe import QUIET
 from likewise.errors import counted
 from likewise.progress import printable
 
-_HELP = """Check the integrity of an index.
-
-Checks the database, and the checksums of documents and search tables. Prints one line per problem. Exit status: 0 if
-there are none, otherwise 1. If a search table is damaged, no data is lost: the next process that adds documents
-rebuilds it from the database.
-
-With --url, checks that the partitions have all writes of the log, and lists operations that failovers lost and whose
-documents are still missing.
-"""
-
 
 @click.command("export", short_help="Write all documents and verdicts to a file.")
 @click.argument("places", nargs=-1, metavar="PATH")
@@ -84,7 +74,7 @@ def stats(places: tuple[str, ...], url: str | None, prefix: str | None) -> None:
         click.echo(json.dumps(index.stats, indent=2, ensure_ascii=False))
 
 
-@click.command("verify", help=_HELP)
+@click.command("verify")
 @click.argument("places", nargs=-1, metavar="PATH")
 @flag("--full", "Also compare all search tables with the documents, which reads the whole index.")
 @flag("--accept-loss", "Open an index whose database or log lost acknowledged documents, and print the losses.")
@@ -98,7 +88,15 @@ def verify(
     url: str | None,
     prefix: str | None,
 ) -> int:
-    """Run the command."""
+    """Check the integrity of an index.
+
+    Checks the database, and the checksums of documents and search tables. Prints one line per problem. Exit status: 0
+    if there are none, otherwise 1. If a search table is damaged, no data is lost: the next process that adds documents
+    rebuilds it from the database.
+
+    With --url, checks that the partitions have all writes of the log, and lists operations that failovers lost and
+    whose documents are still missing.
+    """
     path, _ = split_target(places, url)
     accepted: dict[str, Any] = {"accept_loss": accept_loss or None, "accept_clock": accept_clock or None}
     if url is not None and (accept_loss or accept_clock):
@@ -113,36 +111,6 @@ def verify(
     if not findings:
         click.echo("no problems found", err=True)
     return 1 if findings else 0
-
-
-_MOVE_HELP = """Copy an index with all verdicts to a new place, and check the copy.
-
-SRC and DST are directories, files that end in .parquet, or URLs of Redis or Valkey servers or of any node of a cluster.
-Ids, the order of arrival, arrival times, verdicts and the recipe stay the same, so the copy gives the same answers as
-SRC. --ttl changes when documents expire. Removed documents are not copied, and seq numbers are assigned again without
-gaps. SRC is not changed or deleted.
-
-Stop programs that write to SRC first: if it changes meanwhile, the command fails. If it is interrupted, run it again to
-continue. DST cannot be used until it is complete. A server stores no texts.
-
-\b
-Examples:
-  likewise index move seen.lw redis://localhost:6379/0
-  likewise index move redis://localhost:6379/0 redis://node:7000 --to-prefix articles
-  likewise index move seen.lw copy.lw --ttl 7776000
-"""
-
-
-_IMPORT_HELP = """Create an index from a Parquet file that `likewise index export -o FILE.parquet` wrote.
-
-The new index gives the same answers as the exported one. It is a directory (PATH) or, with --url, on a server or
-cluster. If the import_index is interrupted, run it again to continue; until it is complete, the index cannot be used.
-
-\b
-Examples:
-  likewise index import seen.parquet seen.lw
-  likewise index import seen.parquet --url redis://localhost:6379/0
-"""
 
 
 def copy_options(command: Any) -> Any:
@@ -170,7 +138,7 @@ def copy_options(command: Any) -> Any:
     return ttl(expected(partitions(durability(command))))
 
 
-@click.command("move", cls=LongCommand, help=_MOVE_HELP)
+@click.command("move", cls=LongCommand)
 @click.argument("source", metavar="SRC")
 @click.argument("destination", metavar="DST")
 @option("--prefix NAME", "Prefix of the keys of an index on a server.", default="likewise")
@@ -178,7 +146,22 @@ def copy_options(command: Any) -> Any:
 @copy_options
 @QUIET
 def move(source: str, destination: str, quiet: bool, **options: Any) -> None:
-    """Run the command."""
+    """Copy an index with all verdicts to a new place, and check the copy.
+
+    SRC and DST are directories, files that end in .parquet, or URLs of Redis or Valkey servers or of any node of a
+    cluster. Ids, the order of arrival, arrival times, verdicts and the recipe stay the same, so the copy gives the same
+    answers as SRC. --ttl changes when documents expire. Removed documents are not copied, and seq numbers are assigned
+    again without gaps. SRC is not changed or deleted.
+
+    Stop programs that write to SRC first: if it changes meanwhile, the command fails. If it is interrupted, run it
+    again to continue. DST cannot be used until it is complete. A server stores no texts.
+
+    \b
+    Examples:
+      likewise index move seen.lw redis://localhost:6379/0
+      likewise index move redis://localhost:6379/0 redis://node:7000 --to-prefix articles
+      likewise index move seen.lw copy.lw --ttl 7776000
+    """
     run(source, destination, quiet=quiet, **options)
 
 
@@ -192,7 +175,7 @@ def run(source: str, destination: str, *, quiet: bool, **options: Any) -> None:
         click.echo(f"{counted(moved.num_documents, 'document')} moved{earlier}; the copy was checked", err=True)
 
 
-@click.command("import", cls=LongCommand, help=_IMPORT_HELP)
+@click.command("import", cls=LongCommand)
 @click.argument("file", metavar="FILE")
 @click.argument("places", nargs=-1, metavar="[PATH]")
 @copy_options
@@ -201,7 +184,17 @@ def run(source: str, destination: str, *, quiet: bool, **options: Any) -> None:
 def import_index(
     file: str, places: tuple[str, ...], url: str | None, prefix: str | None, quiet: bool, **options: Any
 ) -> None:
-    """Run the command."""
+    """Create an index from a Parquet file that `likewise index export -o FILE.parquet` wrote.
+
+    The new index gives the same answers as the exported one. It is a directory (PATH) or, with --url, on a server or
+    cluster. If the import_index is interrupted, run it again to continue; until it is complete, the index cannot be
+    used.
+
+    \b
+    Examples:
+      likewise index import seen.parquet seen.lw
+      likewise index import seen.parquet --url redis://localhost:6379/0
+    """
     from likewise.errors import InvalidInput, InvalidParameter
 
     path, _ = split_target(places, url)

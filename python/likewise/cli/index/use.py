@@ -11,36 +11,8 @@ from likewise.cli.options.commands import LongCommand, option
 from likewise.cli.options.recipe import QUIET, index_input_options
 from likewise.errors import counted
 
-_ADD_HELP = """Check documents and add them to the index.
 
-Prints one JSON object per document, in input order, when the document is stored. Lines of standard input (JSON Lines)
-are answered as they arrive. Adding the same id with the same text again changes nothing (added is false), so an
-interrupted run can be repeated. It is an error to add an id again with another text, or a row without an id; earlier
-rows are stored and printed.
-
-Fields: doc_id, is_new, seq (order of arrival, from 1) and added; for duplicates also kept_id, measure, similarity and
-distance.
-
-\b
-Examples:
-  likewise index add seen.lw articles.jsonl > verdicts.jsonl
-  crawler | likewise index add seen.lw - --id-field url --text-field body
-"""
-
-
-_CHECK_HELP = """Check documents without adding them.
-
-Prints one JSON object per document, in input order. Nothing is written or locked, so you can run it while another
-process adds documents. Documents do not need ids.
-
-\b
-Examples:
-  likewise index check seen.lw new.jsonl
-  likewise index check seen.lw - < new.jsonl | jq -r 'select(.is_new | not) | .kept_id'
-"""
-
-
-@click.command("add", cls=LongCommand, help=_ADD_HELP)
+@click.command("add", cls=LongCommand)
 @click.argument("places", nargs=-1, metavar="PATH INPUT...")
 @index_input_options
 @target.DURABILITY
@@ -49,7 +21,21 @@ Examples:
 def add(
     places: tuple[str, ...], url: str | None, prefix: str | None, quiet: bool, durability: str | None, **options: Any
 ) -> int:
-    """Run the command."""
+    """Check documents and add them to the index.
+
+    Prints one JSON object per document, in input order, when the document is stored. Lines of standard input (JSON
+    Lines) are answered as they arrive. Adding the same id with the same text again changes nothing (added is false), so
+    an interrupted run can be repeated. It is an error to add an id again with another text, or a row without an id;
+    earlier rows are stored and printed.
+
+    Fields: doc_id, is_new, seq (order of arrival, from 1) and added; for duplicates also kept_id, measure, similarity
+    and distance.
+
+    \b
+    Examples:
+      likewise index add seen.lw articles.jsonl > verdicts.jsonl
+      crawler | likewise index add seen.lw - --id-field url --text-field body
+    """
     from likewise.errors import InvalidParameter
 
     path, inputs = target.split_target(places, url, "INPUT")
@@ -95,13 +81,22 @@ def _add(index: Any, documents: target.GivenDocuments, tally: target.Tally, *, s
             return
 
 
-@click.command("check", cls=LongCommand, help=_CHECK_HELP)
+@click.command("check", cls=LongCommand)
 @click.argument("places", nargs=-1, metavar="PATH INPUT...")
 @index_input_options
 @target.target_options
 @QUIET
 def check(places: tuple[str, ...], url: str | None, prefix: str | None, quiet: bool, **options: Any) -> None:
-    """Run the command."""
+    """Check documents without adding them.
+
+    Prints one JSON object per document, in input order. Nothing is written or locked, so you can run it while another
+    process adds documents. Documents do not need ids.
+
+    \b
+    Examples:
+      likewise index check seen.lw new.jsonl
+      likewise index check seen.lw - < new.jsonl | jq -r 'select(.is_new | not) | .kept_id'
+    """
     path, inputs = target.split_target(places, url, "INPUT")
     tally = target.Tally()
     with target.open_index(path, url, prefix, read_only=True, threads=options["threads"]) as index:
@@ -110,20 +105,7 @@ def check(places: tuple[str, ...], url: str | None, prefix: str | None, quiet: b
     target.say_tally(tally, quiet=quiet)
 
 
-_QUERY_HELP = """List the most similar documents, or look up an id.
-
-Prints one JSON object per document of INPUT with the documents nearest to it, most similar first. "matches" shows
-whether the two are near-duplicates. With --id, prints a stored document and its group (the kept document and its
-duplicates) instead.
-
-\b
-Examples:
-  likewise index query seen.lw candidates.jsonl --k 3
-  likewise index query seen.lw --id doc-17
-"""
-
-
-@click.command("query", cls=LongCommand, help=_QUERY_HELP)
+@click.command("query", cls=LongCommand)
 @click.argument("places", nargs=-1, metavar="PATH [INPUT...]")
 @option("--id ID", "Id of a stored document; repeatable.", to="doc_ids", multiple=True)
 @option("--k N", "Maximum neighbors per document.", click.IntRange(1), 10)
@@ -146,7 +128,17 @@ def query(
     prefix: str | None,
     **options: Any,
 ) -> None:
-    """Run the command."""
+    """List the most similar documents, or look up an id.
+
+    Prints one JSON object per document of INPUT with the documents nearest to it, most similar first. "matches" shows
+    whether the two are near-duplicates. With --id, prints a stored document and its group (the kept document and its
+    duplicates) instead.
+
+    \b
+    Examples:
+      likewise index query seen.lw candidates.jsonl --k 3
+      likewise index query seen.lw --id doc-17
+    """
     path, inputs = target.split_target(places, url, "" if doc_ids else "INPUT")
     with target.open_index(path, url, prefix, read_only=True) as index:
         for doc_id in doc_ids:
@@ -177,26 +169,23 @@ def _known(index: Any, doc_id: str) -> dict[str, Any]:
     return known | {"member_ids": list(index.group(doc_id).member_ids)}
 
 
-_REMOVE_HELP = """Remove documents and reassign their duplicates.
-
-Takes ids, or - to read one id per line from standard input, and prints one JSON object per id. When a kept document is
-removed, each of its duplicates is reassigned to another matching kept document or becomes kept itself. A kept document
-is never demoted. Fields: doc_id, was_kept, promoted (ids) and moved (doc_id and its new kept_id).
-
-\b
-Examples:
-  likewise index remove seen.lw doc-17 doc-23
-  likewise index remove seen.lw - < withdrawn.txt
-"""
-
-
-@click.command("remove", help=_REMOVE_HELP)
+@click.command("remove")
 @click.argument("places", nargs=-1, metavar="PATH ID...")
 @option("--on-error", "What to do with unknown ids: fail or skip.", ("fail", "skip"), "fail")
 @target.target_options
 @QUIET
 def remove(places: tuple[str, ...], on_error: str, url: str | None, prefix: str | None, quiet: bool) -> None:
-    """Run the command."""
+    """Remove documents and reassign their duplicates.
+
+    Takes ids, or - to read one id per line from standard input, and prints one JSON object per id. When a kept document
+    is removed, each of its duplicates is reassigned to another matching kept document or becomes kept itself. A kept
+    document is never demoted. Fields: doc_id, was_kept, promoted (ids) and moved (doc_id and its new kept_id).
+
+    \b
+    Examples:
+      likewise index remove seen.lw doc-17 doc-23
+      likewise index remove seen.lw - < withdrawn.txt
+    """
     path, ids = target.split_target(places, url, "ID")
     num_skipped = 0
     with target.open_index(path, url, prefix) as index:

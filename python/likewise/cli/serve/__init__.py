@@ -11,32 +11,12 @@ from likewise.cli.options.commands import WRITE, LongCommand, flag, option
 from likewise.cli.options.recipe import MOVED_INPUTS
 from likewise.errors import parse_size
 
-_HELP = """Serve indexes or a run over HTTP, with web pages.
-
-PATH is a directory of indexes, one index, or the output directory of a run. PATH must exist unless --create is given.
-With --url instead of PATH, the index is on a Redis or Valkey server or cluster, created by likewise index create.
-Several services can serve one such index.
-
-By default the server listens on this machine only; other addresses require keys. A key file has one key per line: name,
-right (read, write or admin) and SHA-256. --new-key adds one and prints the key. The environment variable
-LIKEWISE_API_KEY sets a key with all rights. Logs go to standard error, one JSON object per line. The API is documented
-at /docs and /openapi.json.
-
-\b
-Examples:
-  likewise serve collections --create
-  likewise serve out
-  likewise serve --url redis://localhost:6379/0 --prefix pages
-  likewise serve --keys keys.txt --new-key crawler:write
-  likewise serve collections --keys keys.txt --host 0.0.0.0
-"""
-
 # Settings whose option has a different name.
 _OPTIONS = {"max_body_bytes": "max_body", "max_requests_per_second": "max_rate", "deadline_s": "deadline"}
 _LIMITS = ("max_body_bytes", "max_batch", "max_concurrency", "max_requests_per_second", "deadline_s")
 
 
-@click.command("serve", cls=LongCommand, help=_HELP)
+@click.command("serve", cls=LongCommand)
 @click.argument("path", required=False, type=click.Path(path_type=Path))
 @target_options
 @flag("--create", "Create PATH if it does not exist.")
@@ -66,7 +46,25 @@ _LIMITS = ("max_body_bytes", "max_batch", "max_concurrency", "max_requests_per_s
 def command(
     path: Path | None, url: str | None, prefix: str | None, keys_file: Path | None, new_key: str | None, **options: Any
 ) -> None:
-    """Run the command."""
+    """Serve indexes or a run over HTTP, with web pages.
+
+    PATH is a directory of indexes, one index, or the output directory of a run. PATH must exist unless --create is
+    given. With --url instead of PATH, the index is on a Redis or Valkey server or cluster, created by likewise index
+    create. Several services can serve one such index.
+
+    By default the server listens on this machine only; other addresses require keys. A key file has one key per line:
+    name, right (read, write or admin) and SHA-256. --new-key adds one and prints the key. The environment variable
+    LIKEWISE_API_KEY sets a key with all rights. Logs go to standard error, one JSON object per line. The API is
+    documented at /docs and /openapi.json.
+
+    \b
+    Examples:
+      likewise serve collections --create
+      likewise serve out
+      likewise serve --url redis://localhost:6379/0 --prefix pages
+      likewise serve --keys keys.txt --new-key crawler:write
+      likewise serve collections --keys keys.txt --host 0.0.0.0
+    """
     from likewise.errors import InvalidParameter
     from likewise.service.settings import key_of, read_keys
 
