@@ -12,7 +12,7 @@ import click
 
 from likewise.cli.options.commands import MEMORY, READ, WRITE, LongCommand, flag, option
 from likewise.cli.options.recipe import QUIET, count, index_input_options, judging_options, take_recipe, take_run
-from likewise.errors import counted
+from likewise.errors import InvalidParameter, counted
 from likewise.progress import printable, shown
 
 if TYPE_CHECKING:
@@ -99,7 +99,6 @@ def command(
       likewise audit --inputs articles.jsonl --kept theirs.jsonl --threshold 0.8 --shingle 5
       likewise audit --inputs a.jsonl --kept b.jsonl --clusters c.csv --threshold 0.8
     """
-    from likewise.errors import InvalidParameter
     from likewise.io.output.directory import AUDIT
     from likewise.io.output.summaries import is_over_parts, read_summary
     from likewise.runs.audit import PartsAudit, check_target, parts_lines, write_certificate
@@ -148,8 +147,6 @@ def _check_kind(ctx: click.Context, out: Path | None, options: dict[str, Any]) -
     """Raise InvalidParameter for missing options, or options that do not apply to what is audited."""
     from click.core import ParameterSource
 
-    from likewise.errors import InvalidParameter
-
     if out is None:
         if not options["kept"]:
             raise InvalidParameter("kept", "give OUT, or the documents that another tool kept")
@@ -181,7 +178,6 @@ def _audited_run(out: Path, options: dict[str, Any], *, quiet: bool) -> "Audit":
 def _audited_parts(ctx: click.Context, out: Path, options: dict[str, Any], *, quiet: bool) -> "PartsAudit":
     from click.core import ParameterSource
 
-    from likewise.errors import InvalidParameter
     from likewise.runs.audit import audit_parts
 
     for name in ("num_sampled", "seed", "least_recall", "memory"):

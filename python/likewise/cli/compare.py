@@ -11,7 +11,7 @@ import click
 from likewise.cli.options.commands import LongCommand, flag, option
 from likewise.cli.options.recipe import MOVED_INPUTS, match_options, take_recipe
 from likewise.cli.options.terminal import has_color
-from likewise.errors import counted
+from likewise.errors import InvalidInput, InvalidParameter, counted
 from likewise.progress import printable
 
 if TYPE_CHECKING:
@@ -57,7 +57,6 @@ def command(
       likewise compare out --ids 17 23
       likewise compare articles.jsonl --ids articles.jsonl:4 articles.jsonl:9
     """
-    from likewise.errors import InvalidParameter
     from likewise.job.options import FileRun
     from likewise.measures.comparison import compare
     from likewise.recipe.text import BYTE_TOKENS
@@ -112,8 +111,6 @@ def _show_of_run(run: Path, ids: tuple[str, str], inputs: Path | None, max_diff:
 
 
 def _read_text(path: Path) -> str:
-    from likewise.errors import InvalidInput
-
     data = path.read_bytes()
     try:
         text = data.decode("utf-8-sig")

@@ -30,7 +30,7 @@ from likewise.cli.options.terminal import (
     skipped_line,
     table_lines,
 )
-from likewise.errors import counted
+from likewise.errors import InvalidInput, InvalidParameter, counted
 from likewise.progress import printable, shown
 
 _MOST_SHOWN = 20
@@ -108,7 +108,6 @@ def copies(
 
 def _texts_and_files(documents: tuple[str, ...]) -> tuple[list[str], list[str]]:
     """Distinguish texts from names of files: a name exists, has no whitespace, or has a known ending."""
-    from likewise.errors import InvalidInput
     from likewise.io.formats import format_by_name
 
     texts: list[str] = []
@@ -380,7 +379,6 @@ def match(
       likewise match 'src/**/LICENSE*' --in licenses/ --format text -o matches.parquet --top 3
     """
     from likewise.corpus import match_files
-    from likewise.errors import InvalidParameter
 
     if options["recipe_file"] is None and options["preset"] is None:
         options |= {"method": "shingles", "weights": options["weights"] or "idf"}

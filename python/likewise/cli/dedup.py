@@ -20,8 +20,8 @@ from likewise.cli.options.recipe import (
     take_run,
 )
 from likewise.cli.options.terminal import bad_line, chosen_lines, print_summary, search_line, skipped_line
-from likewise.errors import counted
-from likewise.progress import printable, shown
+from likewise.errors import InvalidParameter, LikewiseError, counted
+from likewise.progress import printable, shown, taken
 
 if TYPE_CHECKING:
     from likewise.batch.spark.files.engine import SparkEngine
@@ -154,8 +154,6 @@ def command(
     from likewise.batch.against.index import IndexUse
     from likewise.batch.files import DedupOptions, deduplicate, stream_dedup
     from likewise.batch.write.groups import GroupColumns
-    from likewise.errors import InvalidParameter
-    from likewise.progress import taken
 
     asked, references = _told_apart(against)
     use = IndexUse(options.pop("index"), asked, options.pop("add"))
@@ -203,7 +201,6 @@ def command(
 
 def _first_look(out: Path) -> None:
     """Print the results to look at first. Documents are shown on terminals only, never in a log."""
-    from likewise.errors import LikewiseError
     from likewise.runs.viewing.first_look import first_look
 
     try:
@@ -217,8 +214,6 @@ def _first_look(out: Path) -> None:
 
 def _engine(name: str, options: dict[str, str | None]) -> "SparkEngine | None":
     """Return the engine with its options; None for this machine."""
-    from likewise.errors import InvalidParameter
-
     given = {option: value for option, value in options.items() if value is not None}
     if name == "spark":
         from likewise.spark import SparkEngine
@@ -233,7 +228,6 @@ def _told_apart(against: tuple[Path, ...]) -> tuple[Path | None, tuple[Path, ...
     """Return the index and no paths if an index is given, otherwise None and the paths of runs and files."""
     if not against:
         return None, ()
-    from likewise.errors import InvalidParameter
     from likewise.index.opening import exists
     from likewise.io.places import check_place
 

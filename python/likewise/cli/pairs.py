@@ -17,7 +17,7 @@ from likewise.cli.options.recipe import (
     take_run,
 )
 from likewise.cli.options.terminal import chosen_lines, crowd_words, skipped_line
-from likewise.errors import counted
+from likewise.errors import InvalidParameter, counted
 from likewise.progress import shown
 
 
@@ -59,7 +59,6 @@ def command(inputs: tuple[str, ...], out: str, quiet: bool, as_json: bool, **opt
       likewise pairs notes.jsonl -o - --method simhash --within 6 | sort
     """
     from likewise.batch.pair_files import pair_files
-    from likewise.errors import InvalidParameter
 
     recipe, run = take_recipe_beside(options, None, options["against"], "default", quiet=quiet), take_run(options)
     if out == "-" and as_json:

@@ -18,7 +18,7 @@ from likewise.cli.options.recipe import (
     take_run,
 )
 from likewise.cli.options.terminal import print_summary, reading_lines, search_line
-from likewise.errors import counted
+from likewise.errors import InvalidParameter, counted
 from likewise.progress import shown
 
 
@@ -67,7 +67,6 @@ def repeats(inputs: tuple[str, ...], out: Path, quiet: bool, as_json: bool, **op
     from likewise.batch.parts import PartRules, dedup_parts
 
     rules = PartRules(options.pop("unit"), options.pop("min_tokens"))
-    from likewise.errors import InvalidParameter
     from likewise.recipe.fields import FIELDS_OF_METHOD, OPTION_NAMES
 
     has_recipe = any(options[name] is not None for name in ("method", "preset", "recipe_file"))

@@ -7,7 +7,7 @@ import click
 
 from likewise.cli.options.commands import LongCommand, option
 from likewise.cli.options.recipe import INPUTS, QUIET, input_options, sketch_options, take_recipe, take_run
-from likewise.errors import counted
+from likewise.errors import InvalidInput, counted
 from likewise.progress import shown
 
 
@@ -30,7 +30,6 @@ def command(inputs: tuple[str, ...], out: str, quiet: bool, **options: Any) -> N
       likewise sketch articles.jsonl -o signatures.npy --num-slots 256
     """
     from likewise.batch.pair_files import sketch_files
-    from likewise.errors import InvalidInput
     from likewise.io.output.whole import WholeFile
     from likewise.io.remote import file_for
 

@@ -15,7 +15,7 @@ from likewise.arrays import ColumnData
 from likewise.cli.options.commands import WRITE, LongCommand, flag, option
 from likewise.cli.options.recipe import INPUTS, OPTION_OF, QUIET, READING, input_options, take_run, take_word_lists
 from likewise.cli.options.terminal import has_color
-from likewise.errors import counted
+from likewise.errors import InvalidInput, InvalidParameter, LikewiseError, counted
 from likewise.progress import printable, shown
 
 if TYPE_CHECKING:
@@ -78,7 +78,6 @@ def command(
       likewise tune articles.jsonl -o recipe.json
       likewise dedup articles.jsonl -o out --recipe recipe.json
     """
-    from likewise.errors import InvalidInput, InvalidParameter
     from likewise.io.output.whole import WholeFile
     from likewise.tuning import Labels, open_tuner, read_labels, write_recipe
 
@@ -143,7 +142,6 @@ def command(
 
 def _check_out(out: Path, labels: Path) -> None:
     """Raise if the recipe would overwrite a file that is not a recipe: labels are hours of work."""
-    from likewise.errors import InvalidInput, InvalidParameter, LikewiseError
     from likewise.recipe.recipe import Recipe
 
     if os.path.realpath(out) == os.path.realpath(labels):

@@ -9,7 +9,7 @@ import click
 
 from likewise.cli.options.commands import WRITE, LongCommand, flag, option
 from likewise.cli.options.recipe import INPUTS, QUIET, feature_options, input_options, take_recipe, take_run
-from likewise.errors import counted, parse_size
+from likewise.errors import InvalidParameter, counted, parse_size
 from likewise.progress import shown
 
 
@@ -41,7 +41,6 @@ def command(inputs: tuple[str, ...], out: Path, memory: str, quiet: bool, as_jso
       likewise sketch notes.jsonl -o notes.parquet --method simhash --weights notes.weights
     """
     from likewise.batch.read.weighing import doubts_of, weigh_files
-    from likewise.errors import InvalidParameter
     from likewise.io.output.whole import WholeFile
     from likewise.recipe.presets import with_preset
 

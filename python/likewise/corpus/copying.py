@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -26,9 +26,6 @@ from likewise.job.reading import Counts, Part, each_part, found_inputs, listed
 from likewise.progress import Progress, shows_progress, taken
 from likewise.recipe.recipe import Recipe
 from likewise.stages.sketch import EMPTY
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 # A document contains the given one, rather than being near it, if the given one is a smaller share of its bytes.
 _LEAST_COVERAGE = 0.8
@@ -64,8 +61,8 @@ class Copies:
         Counts by place, seconds, and places that the search does not reach.
     """
 
-    copies: "pa.Table"
-    given: "pa.Table"
+    copies: pa.Table
+    given: pa.Table
     summary: dict[str, Any]
 
     def __repr__(self) -> str:

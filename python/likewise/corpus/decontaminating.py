@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -34,9 +34,6 @@ from likewise.recipe.recipe import Recipe
 from likewise.recipe.weights import Weights
 from likewise.stages.text import TextField
 
-if TYPE_CHECKING:
-    import pyarrow as pa
-
 
 @dataclass(frozen=True, eq=False)
 class Decontamination:
@@ -59,8 +56,8 @@ class Decontamination:
         Counts, rules, seconds. ``items`` has the counts of each set.
     """
 
-    evidence: "pa.Table"
-    items: "pa.Table"
+    evidence: pa.Table
+    items: pa.Table
     kept: NDArray[np.bool_]
     summary: dict[str, Any]
 

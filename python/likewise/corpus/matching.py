@@ -8,7 +8,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple, TypeVar
+from typing import Any, BinaryIO, NamedTuple, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -36,9 +36,6 @@ from likewise.stages.documents import Tokenizer
 from likewise.stages.text import TextField
 from likewise.stages.weights import with_counted
 
-if TYPE_CHECKING:
-    import pyarrow as pa
-
 _Made = TypeVar("_Made")
 DEFAULT_TOP = 1
 # 99 of 100 texts without a reference score below this; a reference inside 30 times as much other text scores above it.
@@ -64,7 +61,7 @@ def match(
     tokenizer: Tokenizer | None = None,
     threads: int | None = None,
     progress: Progress | bool | None = None,
-) -> "pa.Table":
+) -> pa.Table:
     """Find the references that each query contains or resembles, best first.
 
     Parameters

@@ -10,7 +10,7 @@ import click
 from likewise.cli.index.target import ids_in, open_index, split_target, target_options
 from likewise.cli.options.commands import FOLDER, PLACE, READ, LongCommand, option
 from likewise.cli.options.recipe import QUIET, recipe_line, search_options, take_recipe
-from likewise.errors import counted
+from likewise.errors import InvalidInput, InvalidParameter, StoreError, counted
 
 if TYPE_CHECKING:
     from likewise.recipe.recipe import Recipe
@@ -77,8 +77,6 @@ def create(
       likewise index create seen.lw --recipe run/summary.json --store text
       likewise index create --url redis://localhost:6379/0 --method simhash --within 3 --expected 50000000
     """
-    from likewise.errors import InvalidInput, InvalidParameter
-
     own = {name: options.pop(name) for name in ("store", "ttl", "ttl_from")}
     path, _ = split_target(places, url)
     shared = {name: options.pop(name) for name in ("expected", "partitions", "durability")}
@@ -106,7 +104,6 @@ def create(
 
 def _recipe_of(run: Path, options: dict[str, Any]) -> "Recipe":
     from likewise.batch.read.kept_sketches import recipe_of_run
-    from likewise.errors import InvalidParameter
 
     for name in sorted(options):
         if options.pop(name) not in (None, ()):
@@ -153,7 +150,6 @@ def erase(
       head -c 32 /dev/urandom > erasure.key
       likewise index erase seen.lw --ids ids.txt --key-file erasure.key --certificate erased.json
     """
-    from likewise.errors import InvalidInput, InvalidParameter, StoreError
     from likewise.index.erasing import NOT_ON_A_SERVER, check_key
     from likewise.io.output.whole import WholeFile
 
@@ -193,8 +189,6 @@ def erase(
 
 
 def _check_target(certificate: Path, index: Path) -> None:
-    from likewise.errors import InvalidInput
-
     if certificate.exists():
         raise InvalidInput("already exists; choose a new file for the certificate", str(certificate))
     if index.resolve() in certificate.resolve().parents:

@@ -14,7 +14,7 @@ import click
 from likewise.cli.options.commands import option
 from likewise.cli.options.recipe import take_run
 from likewise.cli.options.terminal import skipped_line
-from likewise.errors import counted
+from likewise.errors import InvalidInput, InvalidParameter, counted
 
 if TYPE_CHECKING:
     from likewise._native import Texts
@@ -61,8 +61,6 @@ def open_index(
     **options: Any,
 ) -> Any:
     """Open the index that a command works on."""
-    from likewise.errors import InvalidInput, InvalidParameter
-
     options = {name: value for name, value in options.items() if value is not None}
     if url is not None:
         if options.pop("store", None) is not None:
@@ -191,7 +189,6 @@ def _checked(
     """Yield the documents of a piece in parts of at most `most_at_once`; raise at a bad row after those before it."""
     import numpy as np
 
-    from likewise.errors import InvalidInput
     from likewise.io.source.source import BadRow
     from likewise.job.reading import refusal
 
@@ -277,8 +274,6 @@ def write_verdicts(verdicts: Any, ids: list[str | None], tally: Tally) -> None:
 
 def ids_in(name: str) -> list[str]:
     """Return the ids in a file, one per line; - is standard input."""
-    from likewise.errors import InvalidInput
-
     data = sys.stdin.buffer.read() if name == "-" else Path(name).read_bytes()
     try:
         # Accepts the byte order mark that some editors write.

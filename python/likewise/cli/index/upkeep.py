@@ -11,7 +11,7 @@ import click
 from likewise.cli.index.target import open_index, split_target, target_options
 from likewise.cli.options.commands import LongCommand, flag, option
 from likewise.cli.options.recipe import QUIET
-from likewise.errors import counted
+from likewise.errors import InvalidInput, InvalidParameter, counted
 from likewise.progress import printable
 
 
@@ -195,8 +195,6 @@ def import_index(
       likewise index import seen.parquet seen.lw
       likewise index import seen.parquet --url redis://localhost:6379/0
     """
-    from likewise.errors import InvalidInput, InvalidParameter
-
     path, _ = split_target(places, url)
     if not file.endswith(".parquet"):
         raise InvalidInput("an index is imported from a file that ends in .parquet", file)

@@ -9,7 +9,7 @@ import click
 from likewise.cli.index import target
 from likewise.cli.options.commands import LongCommand, option
 from likewise.cli.options.recipe import QUIET, index_input_options
-from likewise.errors import counted
+from likewise.errors import InvalidInput, InvalidParameter, counted
 
 
 @click.command("add", cls=LongCommand)
@@ -36,8 +36,6 @@ def add(
       likewise index add seen.lw articles.jsonl > verdicts.jsonl
       crawler | likewise index add seen.lw - --id-field url --text-field body
     """
-    from likewise.errors import InvalidParameter
-
     path, inputs = target.split_target(places, url, "INPUT")
     if url is not None and durability is not None:
         raise InvalidParameter(
@@ -61,8 +59,6 @@ def add(
 
 def _add(index: Any, documents: target.GivenDocuments, tally: target.Tally, *, skips: bool) -> None:
     """Add documents and write their verdicts. Documents before a rejected one are added and written."""
-    from likewise.errors import InvalidInput
-
     while documents.ids:
         try:
             verdicts = index.check_and_add_batch(documents.ids, documents.texts)
@@ -158,8 +154,6 @@ def _neighbor(other: Any) -> dict[str, Any]:
 
 
 def _known(index: Any, doc_id: str) -> dict[str, Any]:
-    from likewise.errors import InvalidInput
-
     document = index.get(doc_id)
     if document is None:
         raise InvalidInput(f"no document in the index has the id {doc_id!r}")

@@ -9,7 +9,7 @@ import click
 from likewise.cli.options.commands import READ, WRITE, LongCommand, flag, option
 from likewise.cli.options.recipe import count, plan_options, recipe_line, take_recipe
 from likewise.cli.options.terminal import has_color
-from likewise.errors import parse_size
+from likewise.errors import InvalidParameter, parse_size
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -79,7 +79,6 @@ def command(as_json: bool, **options: Any) -> None:
 
 def _plan_search(search: dict[str, Any], options: dict[str, Any]) -> None:
     from likewise.cli.plan import hamming as plan_hamming
-    from likewise.errors import InvalidParameter
 
     if search["memory"] is not None:
         search["memory"] = parse_size("memory", search["memory"])

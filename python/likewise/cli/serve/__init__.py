@@ -9,7 +9,7 @@ import click
 from likewise.cli.index.target import target_options
 from likewise.cli.options.commands import WRITE, LongCommand, flag, option
 from likewise.cli.options.recipe import MOVED_INPUTS
-from likewise.errors import parse_size
+from likewise.errors import InvalidInput, InvalidParameter, parse_size
 
 # Settings whose option has a different name.
 _OPTIONS = {"max_body_bytes": "max_body", "max_requests_per_second": "max_rate", "deadline_s": "deadline"}
@@ -65,7 +65,6 @@ def command(
       likewise serve --keys keys.txt --new-key crawler:write
       likewise serve collections --keys keys.txt --host 0.0.0.0
     """
-    from likewise.errors import InvalidParameter
     from likewise.service.settings import key_of, read_keys
 
     if new_key is not None:
@@ -112,7 +111,6 @@ def command(
 
 
 def _check_path(path: Path, *, creates: bool, is_read_only: bool) -> None:
-    from likewise.errors import InvalidInput, InvalidParameter
     from likewise.io.places import check_place
 
     check_place(path, elsewhere="serve supports local directories only; copy it to this machine")
@@ -127,7 +125,6 @@ def _check_path(path: Path, *, creates: bool, is_read_only: bool) -> None:
 
 
 def _add_key(keys_file: Path | None, wanted: str) -> None:
-    from likewise.errors import InvalidInput
     from likewise.service.settings import line_of, new_key, read_keys
 
     if keys_file is None:
