@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from likewise.cli.index.target import ids_in, open_index, split_target, target_options
+from likewise.cli.index.target import Target, ids_in, on_index
 from likewise.cli.options.commands import FOLDER, PLACE, READ, LongCommand, option
 from likewise.cli.options.recipe import QUIET, recipe_line, search_options, take_recipe
 from likewise.errors import InvalidInput, InvalidParameter, StoreError, counted
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
 
 @click.command("create", cls=LongCommand)
-@click.argument("places", nargs=-1, metavar="PATH")
 @search_options
 @option(
     "--like RUN", "Use the recipe of a dedup run (its output directory), with its chosen threshold and weights.", FOLDER
@@ -51,11 +50,9 @@ if TYPE_CHECKING:
     "[default: written]",
     ("written", "replicated"),
 )
-@target_options
+@on_index
 @QUIET
-def create(
-    places: tuple[str, ...], like: Path | None, url: str | None, prefix: str | None, quiet: bool, **options: Any
-) -> None:
+def create(like: Path | None, on: Target, quiet: bool, **options: Any) -> None:
     """Create an empty index with a recipe.
 
     PATH is a new directory. The recipe of an index, with its weight tables and word lists, cannot be changed later. The
@@ -78,10 +75,9 @@ def create(
       likewise index create --url redis://localhost:6379/0 --method simhash --within 3 --expected 50000000
     """
     own = {name: options.pop(name) for name in ("store", "ttl", "ttl_from")}
-    path, _ = split_target(places, url)
     shared = {name: options.pop(name) for name in ("expected", "partitions", "durability")}
     given = [name for name, value in shared.items() if value is not None]
-    if url is None and given:
+    if on.url is None and given:
         raise InvalidParameter(given[0], "requires --url")
     is_file = options["recipe_file"] is not None
     recipe = take_recipe(options, quiet=quiet) if like is None else _recipe_of(like, options)
@@ -92,13 +88,13 @@ def create(
         raise InvalidParameter(
             "weights", "an index needs a precomputed weight table; create one with `likewise weights`"
         )
-    if path and Path(path).exists():
-        raise InvalidInput("already exists; choose a new directory", path)
-    with open_index(path, url, prefix, recipe, **own, **shared) as index:
+    if on.path and Path(on.path).exists():
+        raise InvalidInput("already exists; choose a new directory", on.path)
+    with on.open(recipe, **own, **shared) as index:
         if not quiet:
             click.echo(recipe_line(index.recipe.resolve().to_dict()), err=True)
             # Never print the URL of a server: it may contain a password.
-            place = path or f"{index.place}, with {counted(len(index), 'document')}"
+            place = on.path or f"{index.place}, with {counted(len(index), 'document')}"
             click.echo(f"recipe {index.recipe.recipe_id}; index in {place}", err=True)
 
 
@@ -119,21 +115,12 @@ def _recipe_of(run: Path, options: dict[str, Any]) -> "Recipe":
 
 
 @click.command("erase", cls=LongCommand)
-@click.argument("places", nargs=-1, metavar="PATH")
 @option("--ids FILE", "Ids, one per line; - for standard input.", to="ids_file", required=True)
 @option("--key-file FILE", "Key of the digests in the certificate: all bytes of the file, 16 to 64.", READ)
 @option("--certificate FILE", "Write the certificate. Requires --key-file.", PLACE)
-@target_options
+@on_index
 @QUIET
-def erase(
-    places: tuple[str, ...],
-    ids_file: str,
-    key_file: Path | None,
-    certificate: Path | None,
-    url: str | None,
-    prefix: str | None,
-    quiet: bool,
-) -> None:
+def erase(ids_file: str, key_file: Path | None, certificate: Path | None, on: Target, quiet: bool) -> None:
     """Erase documents from the files of an index.
 
     Removes the documents in the same way as index remove, then overwrites or deletes all of their data in the files of
@@ -153,9 +140,8 @@ def erase(
     from likewise.index.erasing import NOT_ON_A_SERVER, check_key
     from likewise.io.output.whole import WholeFile
 
-    if url is not None:
+    if on.url is not None:
         raise StoreError(NOT_ON_A_SERVER)
-    path, _ = split_target(places, url)
     if (key_file is None) != (certificate is None):
         raise click.UsageError("--certificate and --key-file must be given together.")
     key = b"" if key_file is None else key_file.read_bytes()
@@ -165,11 +151,11 @@ def erase(
         except InvalidParameter as error:
             raise InvalidInput(f"the key {error.message}", str(key_file)) from error
     ids = ids_in(ids_file)
-    with open_index(path, url, prefix) as index:
+    with on.open() as index:
         if certificate is None:
             erasure = index.erase(ids)
         else:
-            _check_target(certificate, Path(path))
+            _check_target(certificate, Path(on.path))
             whole = WholeFile(certificate)
             with whole.named_errors():
                 try:

@@ -3,12 +3,13 @@
 import json
 import shutil
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import click
 
-from likewise.cli.index.target import open_index, split_target, target_options
+from likewise.cli.index.target import Target, on_index
 from likewise.cli.options.commands import LongCommand, flag, option
 from likewise.cli.options.recipe import QUIET
 from likewise.errors import InvalidInput, InvalidParameter, counted
@@ -16,10 +17,9 @@ from likewise.progress import printable
 
 
 @click.command("export", short_help="Write all documents and verdicts to a file.")
-@click.argument("places", nargs=-1, metavar="PATH")
 @option("-o --out FILE", "Output file.  [default: standard output]", default="-", show_default=False)
-@target_options
-def export(places: tuple[str, ...], out: str, url: str | None, prefix: str | None) -> None:
+@on_index
+def export(out: str, on: Target) -> None:
     """Write each document as one JSON object per line, in order of arrival: id, verdict, evidence and stored data.
 
     A FILE that ends in .parquet also contains the recipe and everything that verdicts depend on: `likewise index
@@ -27,8 +27,7 @@ def export(places: tuple[str, ...], out: str, url: str | None, prefix: str | Non
     """
     from likewise.io.output.scratch import scratch_directory
 
-    path, _ = split_target(places, url)
-    with open_index(path, url, prefix, read_only=True) as index:
+    with on.open(read_only=True) as index:
         if out != "-":
             index.export(Path(out))
             return
@@ -47,47 +46,35 @@ def snapshot(path: str, target: Path) -> None:
 
     Do not copy the files of an open index by other means: a transaction may be lost.
     """
-    with open_index(path, None, None, read_only=True) as index:
+    with Target(path, (), None, None).open(read_only=True) as index:
         index.snapshot(target)
 
 
 @click.command("compact", short_help="Merge segments and reclaim free space.")
-@click.argument("places", nargs=-1, metavar="PATH")
-@target_options
-def compact(places: tuple[str, ...], url: str | None, prefix: str | None) -> None:
+@on_index
+def compact(on: Target) -> None:
     """Merge segments and reclaim free space. Results do not change.
 
     With --url, shorten the log, and delete the data of documents that expired long ago.
     """
-    path, _ = split_target(places, url)
-    with open_index(path, url, prefix) as index:
+    with on.open() as index:
         index.compact()
 
 
 @click.command("stats", short_help="Print counts, sizes, recipe and versions as JSON.")
-@click.argument("places", nargs=-1, metavar="PATH")
-@target_options
-def stats(places: tuple[str, ...], url: str | None, prefix: str | None) -> None:
+@on_index
+def stats(on: Target) -> None:
     """Print counts, sizes, recipe and versions as JSON, even while the index is in use."""
-    path, _ = split_target(places, url)
-    with open_index(path, url, prefix, read_only=True) as index:
+    with on.open(read_only=True) as index:
         click.echo(json.dumps(index.stats, indent=2, ensure_ascii=False))
 
 
 @click.command("verify")
-@click.argument("places", nargs=-1, metavar="PATH")
 @flag("--full", "Also compare all search tables with the documents, which reads the whole index.")
 @flag("--accept-loss", "Open an index whose database or log lost acknowledged documents, and print the losses.")
 @flag("--accept-clock", "Accept the current time for --ttl, even if it is far ahead of the last recorded time.")
-@target_options
-def verify(
-    places: tuple[str, ...],
-    full: bool,
-    accept_loss: bool,
-    accept_clock: bool,
-    url: str | None,
-    prefix: str | None,
-) -> int:
+@on_index
+def verify(full: bool, accept_loss: bool, accept_clock: bool, on: Target) -> int:
     """Check the integrity of an index.
 
     Checks the database, and the checksums of documents and search tables. Prints one line per problem. Exit status: 0
@@ -97,11 +84,10 @@ def verify(
     With --url, checks that the partitions have all writes of the log, and lists operations that failovers lost and
     whose documents are still missing.
     """
-    path, _ = split_target(places, url)
     accepted: dict[str, Any] = {"accept_loss": accept_loss or None, "accept_clock": accept_clock or None}
-    if url is not None and (accept_loss or accept_clock):
+    if on.url is not None and (accept_loss or accept_clock):
         raise click.UsageError("--accept-loss and --accept-clock apply to PATH, not to --url.")
-    with open_index(path, url, prefix, read_only=None if accept_loss or accept_clock else True, **accepted) as index:
+    with on.open(read_only=None if accept_loss or accept_clock else True, **accepted) as index:
         findings = index.verify(full=full)
         loss = index.stats["loss"] if accept_loss else None
     if loss is not None:
@@ -177,13 +163,10 @@ def run(source: str, destination: str, *, quiet: bool, **options: Any) -> None:
 
 @click.command("import", cls=LongCommand)
 @click.argument("file", metavar="FILE")
-@click.argument("places", nargs=-1, metavar="[PATH]")
 @copy_options
-@target_options
+@partial(on_index, shown="[PATH]")
 @QUIET
-def import_index(
-    file: str, places: tuple[str, ...], url: str | None, prefix: str | None, quiet: bool, **options: Any
-) -> None:
+def import_index(file: str, on: Target, quiet: bool, **options: Any) -> None:
     """Create an index from a Parquet file that `likewise index export -o FILE.parquet` wrote.
 
     The new index gives the same answers as the exported one. It is a directory (PATH) or, with --url, on a server or
@@ -195,9 +178,8 @@ def import_index(
       likewise index import seen.parquet seen.lw
       likewise index import seen.parquet --url redis://localhost:6379/0
     """
-    path, _ = split_target(places, url)
     if not file.endswith(".parquet"):
         raise InvalidInput("an index is imported from a file that ends in .parquet", file)
-    if url is None and prefix is not None:
+    if on.url is None and on.prefix is not None:
         raise InvalidParameter("prefix", "requires --url")
-    run(file, url or path, quiet=quiet, prefix=prefix or "likewise", **options)
+    run(file, on.url or on.path, quiet=quiet, prefix=on.prefix or "likewise", **options)

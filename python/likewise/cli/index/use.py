@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Iterable
+from functools import partial
 from typing import Any
 
 import click
@@ -13,14 +14,11 @@ from likewise.errors import InvalidInput, InvalidParameter, counted
 
 
 @click.command("add", cls=LongCommand)
-@click.argument("places", nargs=-1, metavar="PATH INPUT...")
 @index_input_options
 @target.DURABILITY
-@target.target_options
+@partial(target.on_index, shown="PATH INPUT...", wanted="INPUT")
 @QUIET
-def add(
-    places: tuple[str, ...], url: str | None, prefix: str | None, quiet: bool, durability: str | None, **options: Any
-) -> int:
+def add(on: target.Target, quiet: bool, durability: str | None, **options: Any) -> int:
     """Check documents and add them to the index.
 
     Prints one JSON object per document, in input order, when the document is stored. Lines of standard input (JSON
@@ -36,18 +34,17 @@ def add(
       likewise index add seen.lw articles.jsonl > verdicts.jsonl
       crawler | likewise index add seen.lw - --id-field url --text-field body
     """
-    path, inputs = target.split_target(places, url, "INPUT")
-    if url is not None and durability is not None:
+    if on.url is not None and durability is not None:
         raise InvalidParameter(
             "durability", "does not apply to --url: the index has the durability that index create gave it"
         )
     tally, skips = target.Tally(), options["on_error"] == "skip"
     # On a server, each call is one transaction, so a rejected document causes its whole call to be rejected.
-    most = target.MOST_AT_ONCE if url is None else 2_000
+    most = target.MOST_AT_ONCE if on.url is None else 2_000
     try:
-        with target.open_index(path, url, prefix, durability=durability, threads=options["threads"]) as index:
+        with on.open(durability=durability, threads=options["threads"]) as index:
             for documents in target.given_documents(
-                inputs, index.recipe, options, tally, needs_ids=True, most_at_once=most
+                on.rest, index.recipe, options, tally, needs_ids=True, most_at_once=most
             ):
                 _add(index, documents, tally, skips=skips)
     except KeyboardInterrupt:
@@ -78,11 +75,10 @@ def _add(index: Any, documents: target.GivenDocuments, tally: target.Tally, *, s
 
 
 @click.command("check", cls=LongCommand)
-@click.argument("places", nargs=-1, metavar="PATH INPUT...")
 @index_input_options
-@target.target_options
+@partial(target.on_index, shown="PATH INPUT...", wanted="INPUT")
 @QUIET
-def check(places: tuple[str, ...], url: str | None, prefix: str | None, quiet: bool, **options: Any) -> None:
+def check(on: target.Target, quiet: bool, **options: Any) -> None:
     """Check documents without adding them.
 
     Prints one JSON object per document, in input order. Nothing is written or locked, so you can run it while another
@@ -93,16 +89,14 @@ def check(places: tuple[str, ...], url: str | None, prefix: str | None, quiet: b
       likewise index check seen.lw new.jsonl
       likewise index check seen.lw - < new.jsonl | jq -r 'select(.is_new | not) | .kept_id'
     """
-    path, inputs = target.split_target(places, url, "INPUT")
     tally = target.Tally()
-    with target.open_index(path, url, prefix, read_only=True, threads=options["threads"]) as index:
-        for documents in target.given_documents(inputs, index.recipe, options, tally, needs_ids=False):
+    with on.open(read_only=True, threads=options["threads"]) as index:
+        for documents in target.given_documents(on.rest, index.recipe, options, tally, needs_ids=False):
             target.write_verdicts(index.check_batch(documents.texts), documents.ids, tally)
     target.say_tally(tally, quiet=quiet)
 
 
 @click.command("query", cls=LongCommand)
-@click.argument("places", nargs=-1, metavar="PATH [INPUT...]")
 @option("--id ID", "Id of a stored document; repeatable.", to="doc_ids", multiple=True)
 @option("--k N", "Maximum neighbors per document.", click.IntRange(1), 10)
 @option("--min-similarity S", "Minimum similarity of a neighbor.", click.FloatRange(0, 1), 0.0)
@@ -113,16 +107,9 @@ def check(places: tuple[str, ...], url: str | None, prefix: str | None, quiet: b
     ("all", "kept", "candidates"),
 )
 @index_input_options
-@target.target_options
+@partial(target.on_index, shown="PATH [INPUT...]", wanted=None)
 def query(
-    places: tuple[str, ...],
-    doc_ids: tuple[str, ...],
-    k: int,
-    min_similarity: float,
-    among: Any,
-    url: str | None,
-    prefix: str | None,
-    **options: Any,
+    doc_ids: tuple[str, ...], k: int, min_similarity: float, among: Any, on: target.Target, **options: Any
 ) -> None:
     """List the most similar documents, or look up an id.
 
@@ -135,13 +122,13 @@ def query(
       likewise index query seen.lw candidates.jsonl --k 3
       likewise index query seen.lw --id doc-17
     """
-    path, inputs = target.split_target(places, url, "" if doc_ids else "INPUT")
-    with target.open_index(path, url, prefix, read_only=True) as index:
+    on.check("" if doc_ids else "INPUT")
+    with on.open(read_only=True) as index:
         for doc_id in doc_ids:
             target.write_lines([_known(index, doc_id)])
         if doc_ids:
             return
-        for documents in target.given_documents(inputs, index.recipe, options, target.Tally(), needs_ids=False):
+        for documents in target.given_documents(on.rest, index.recipe, options, target.Tally(), needs_ids=False):
             found = index.neighbors_batch(documents.texts, k, min_similarity, among=among)
             target.write_lines(
                 {"doc_id": doc_id, "neighbors": [_neighbor(other) for other in neighbors]}
@@ -164,11 +151,10 @@ def _known(index: Any, doc_id: str) -> dict[str, Any]:
 
 
 @click.command("remove")
-@click.argument("places", nargs=-1, metavar="PATH ID...")
 @option("--on-error", "What to do with unknown ids: fail or skip.", ("fail", "skip"), "fail")
-@target.target_options
+@partial(target.on_index, shown="PATH ID...", wanted="ID")
 @QUIET
-def remove(places: tuple[str, ...], on_error: str, url: str | None, prefix: str | None, quiet: bool) -> None:
+def remove(on_error: str, on: target.Target, quiet: bool) -> None:
     """Remove documents and reassign their duplicates.
 
     Takes ids, or - to read one id per line from standard input, and prints one JSON object per id. When a kept document
@@ -180,10 +166,9 @@ def remove(places: tuple[str, ...], on_error: str, url: str | None, prefix: str 
       likewise index remove seen.lw doc-17 doc-23
       likewise index remove seen.lw - < withdrawn.txt
     """
-    path, ids = target.split_target(places, url, "ID")
     num_skipped = 0
-    with target.open_index(path, url, prefix) as index:
-        for doc_id in _ids(ids):
+    with on.open() as index:
+        for doc_id in _ids(on.rest):
             if on_error == "skip" and index.get(doc_id) is None:
                 num_skipped += 1
                 continue
