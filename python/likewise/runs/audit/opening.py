@@ -41,6 +41,8 @@ _COLUMNS = (
     *("measure", "similarity", "distance", "method", "recipe_id"),
 )
 
+_NO_FILES = Inputs((), ())
+
 
 @dataclass(frozen=True, eq=False)
 class Evidence:
@@ -62,17 +64,11 @@ class Evidence:
 class OpenRun:
     """A finished run and the documents that it processed."""
 
-    # The output directory; None for a result in memory
-    path: Path | None
     summary: dict[str, Any]
     # Resolved, with its weights
     recipe: Recipe
     # How files are read
     run: FileRun
-    # The files; empty for a result in memory
-    inputs: Inputs
-    # The files of reference documents, if any
-    references: Inputs
     # Read and sketched again, reference documents first
     documents: Documents
     # Positions in order of priority
@@ -80,6 +76,12 @@ class OpenRun:
     evidence: Evidence
     # Number of threads of each call
     threads: int
+    progress: Progress
+    # The output directory; None for a result in memory
+    path: Path | None = None
+    # The files, and those of reference documents; empty for a result in memory
+    inputs: Inputs = _NO_FILES
+    references: Inputs = _NO_FILES
     joined: JoinedRows | None = None
 
     @property
@@ -182,19 +184,8 @@ def open_run(
                 "the inputs are now empty; restore the files that this run read",
                 str(found.files[0].path),
             )
-        yield OpenRun(
-            path,
-            summary,
-            recipe,
-            run,
-            found,
-            Inputs(references.files, ()),
-            documents,
-            collapsed,
-            evidence,
-            opened.context.threads,
-            joined,
-        )
+        about = (documents, collapsed, evidence, opened.context.threads, progress)
+        yield OpenRun(summary, recipe, run, *about, path, found, Inputs(references.files, ()), joined)
 
 
 @contextmanager
@@ -217,18 +208,8 @@ def open_result(
         # Convert input rows to document numbers: null rows are not documents.
         rows = [_places(documents.lines, side) for side in (evidence.rows, evidence.kept_rows)]
         evidence = dataclasses.replace(evidence, rows=rows[0], kept_rows=rows[1])
-        yield OpenRun(
-            None,
-            result.summary,
-            opened.recipe,
-            FileRun(),
-            Inputs((), ()),
-            Inputs((), ()),
-            documents,
-            collapsed,
-            evidence,
-            rules.threads,
-        )
+        about = (documents, collapsed, evidence, rules.threads, progress)
+        yield OpenRun(result.summary, opened.recipe, FileRun(), *about)
 
 
 def _places(lines: NDArray[np.uint32], rows: NDArray[np.int64]) -> NDArray[np.int64]:
