@@ -23,7 +23,8 @@ from __future__ import annotations
 import math
 import os
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from numbers import Real
 
 __all__ = [
@@ -213,6 +214,15 @@ class MissingExtra(LikewiseError, ImportError):
 
     def __str__(self) -> str:
         return f'{self.purpose} requires an extra: pip install "likewise[{self.extra}]"'
+
+
+@contextmanager
+def needs(extra: str, purpose: str) -> Iterator[None]:
+    """Raise MissingExtra if an import fails in this context."""
+    try:
+        yield
+    except ImportError as error:
+        raise MissingExtra(extra, purpose) from error
 
 
 def check_choice(name: str, value: object, allowed: tuple[str, ...]) -> str:

@@ -178,7 +178,7 @@ def _show(found: "Comparison", names: Sequence[str], max_diff: int | None, *, co
             say(f"{name} is {shape}")
     in_a, in_b = measures.num_units
     bound = "" if measures.is_alignment_exact else " (bounds: at most these edits, at least this much in common)"
-    edits, common = _counted(measures.edit_distance, "edit"), _counted(measures.common_length, measures.unit)
+    edits, common = counted(measures.edit_distance, "edit"), counted(measures.common_length, measures.unit)
     say(f"{edits}; {common} in common in the same order out of {in_a:,} and {in_b:,}{bound}")
     say(f"MinHash: {measures.equal_slots} of {measures.num_slots} slots equal")
     say(f"SimHash: {measures.distance} of {measures.bits} bits differ")
@@ -188,10 +188,6 @@ def _show(found: "Comparison", names: Sequence[str], max_diff: int | None, *, co
     say()
     for line in diff_lines(found.alignment, max_diff, more="; see --max-diff"):
         say(line)
-
-
-def _counted(number: int, noun: str) -> str:
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def _show_fingerprints(found: "Comparison", *, color: bool) -> None:

@@ -19,15 +19,13 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from importlib.resources import files
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
-from likewise.errors import ForkedError, InvalidParameter, MissingExtra, StoreError
+from likewise.errors import ForkedError, InvalidParameter, StoreError, needs
 
-try:
+with needs("redis", "an index on a Redis or Valkey server"):
     from hiredis import pack_command
     from redis import exceptions as refusals
     from redis.connection import Connection, UnixDomainSocketConnection, parse_url
     from redis.crc import key_slot
-except ImportError as error:
-    raise MissingExtra("redis", "an index on a Redis or Valkey server") from error
 
 # Policies that evict only keys with an expiry time. No key of an index has one.
 _SAFE_POLICIES = ("noeviction", "volatile-lru", "volatile-lfu", "volatile-random", "volatile-ttl")
