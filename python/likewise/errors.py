@@ -290,18 +290,14 @@ def parse_size(name: str, text: str) -> int:
 
 def take_bytes(name: str, given: object, low: int, high: int = _LARGEST) -> int:
     """Return a number of bytes, given as a number or as text such as ``4GB``."""
-    number: float | int | None = None
-    if isinstance(given, str):
-        number = parse_size(name, given)
-    elif hasattr(given, "__index__") and not isinstance(given, bool):
-        number = int(given.__index__())
-    elif isinstance(given, float) and math.isfinite(given):
+    number = parse_size(name, given) if isinstance(given, str) else as_index(given)
+    if isinstance(given, float) and math.isfinite(given):
         number = int(given)
     if number is None or not low <= number <= high:
         raise InvalidParameter(
             name, f"{given!r} is not a number of bytes of at least {low}, or a size such as 512MB or 4GB"
         )
-    return int(number)
+    return number
 
 
 def num_threads(threads: int | None) -> int:
