@@ -22,12 +22,12 @@ from likewise.cli.options.recipe import (
     take_run,
 )
 from likewise.cli.options.terminal import (
-    bad_line,
+    bad_lines,
     chosen_lines,
     crowd_words,
     print_summary,
     reading_lines,
-    skipped_line,
+    skipped_lines,
     table_lines,
 )
 from likewise.errors import InvalidInput, InvalidParameter, counted
@@ -155,8 +155,7 @@ def _show(found: Any, out: str | None) -> None:
         lines.append(
             f"{counted(summary['num_without_text'], 'given document')} known by id only; give the text to search files"
         )
-    if summary["num_bad_rows"] or summary["num_blank_lines"]:
-        lines.append(bad_line(summary))
+    lines += bad_lines(summary)
     for number, place in enumerate(summary["places"], 1):
         counts = place["num_copies"]
         if out is not None and place["kind"] == "index" and sum(counts.values()):
@@ -167,8 +166,7 @@ def _show(found: Any, out: str | None) -> None:
             f"{counted(summary['num_unlisted_ids'], 'id')} with a line break: in copies.parquet only, not in the lists "
             "of ids"
         )
-    if summary["skipped_files"]:
-        lines.append(skipped_line(summary["skipped_files"]))
+    lines += skipped_lines(summary["skipped_files"])
     lines += [f"not searched: {place}" for place in summary["not_reached"]]
     where = "nothing was written (no -o)" if out is None else f"results in {out}"
     lines.append(f"{summary['timings']['total_s']:.2f} s; {where}")
@@ -329,17 +327,15 @@ def leaks(splits: tuple[str, ...], out: str | None, quiet: bool, as_json: bool, 
 
 def _leak_lines(summary: dict[str, Any], out: str | None) -> list[str]:
     num_dropped = sum(split["num_dropped"] for split in summary["splits"].values())
-    lines = [
+    return [
         summary["verification"],
         f"{counted(summary['num_pairs'], 'pair')} between splits among "
         f"{counted(summary['num_documents'], 'document')}; {counted(num_dropped, 'document')} to drop"
         f"{crowd_words(summary)}",
+        *chosen_lines(summary),
+        *reading_lines(summary),
+        f"{summary['timings']['total_s']:.2f} s" + ("" if out is None else f"; results in {out}"),
     ]
-    if "chosen_threshold" in summary:
-        lines += chosen_lines(summary["chosen_threshold"])
-    lines += reading_lines(summary)
-    lines.append(f"{summary['timings']['total_s']:.2f} s" + ("" if out is None else f"; results in {out}"))
-    return lines
 
 
 @click.command("match", cls=LongCommand)
@@ -390,14 +386,13 @@ def match(
         summary = match_files(
             queries, references, out, recipe, run=run, progress=report, stdout=sys.stdout.buffer, **options
         )
-    if as_json:
-        click.echo(json.dumps(summary, ensure_ascii=False))
-    elif not quiet:
-        click.echo(
-            f"{summary['num_matched']:,} of {counted(summary['num_queries'], 'document')} matched one of "
-            f"{counted(summary['num_references'], 'reference')} ({counted(summary['num_bad_rows'], 'bad row')}) "
-            f"in {summary['timings']['total_s']:.2f} s",
-            err=True,
-        )
-        if summary["skipped_files"]:
-            click.echo(skipped_line(summary["skipped_files"]), err=True)
+    print_summary(summary, None, as_json=as_json, quiet=quiet, lines=_match_lines)
+
+
+def _match_lines(summary: dict[str, Any], _out: None) -> list[str]:
+    return [
+        f"{summary['num_matched']:,} of {counted(summary['num_queries'], 'document')} matched one of "
+        f"{counted(summary['num_references'], 'reference')} ({counted(summary['num_bad_rows'], 'bad row')}) "
+        f"in {summary['timings']['total_s']:.2f} s",
+        *skipped_lines(summary["skipped_files"]),
+    ]

@@ -19,7 +19,7 @@ from likewise.cli.options.recipe import (
     take_recipe_beside,
     take_run,
 )
-from likewise.cli.options.terminal import bad_line, chosen_lines, print_summary, search_line, skipped_line
+from likewise.cli.options.terminal import bad_lines, chosen_lines, print_summary, search_line, skipped_lines
 from likewise.errors import InvalidParameter, LikewiseError, counted
 from likewise.progress import printable, shown, taken
 
@@ -285,11 +285,9 @@ def summary_lines(summary: dict[str, Any], out: str | None) -> list[str]:
         *([f"{counted(summary['num_rows'], 'row')}: {summary['num_kept_rows']:,} kept"] if is_joined else []),
         search_line(summary),
         recipe_line(summary["recipe"]),
+        *chosen_lines(summary),
+        *bad_lines(summary),
     ]
-    if "chosen_threshold" in summary:
-        lines += chosen_lines(summary["chosen_threshold"])
-    if summary["num_bad_rows"] or summary["num_blank_lines"]:
-        lines.append(bad_line(summary))
     if num := summary.get("num_without_id"):
         have = "has" if num == 1 else "have"
         lines.append(
@@ -339,8 +337,7 @@ def summary_lines(summary: dict[str, Any], out: str | None) -> list[str]:
         )
     if "index" in summary:
         lines.append(f"index of all documents: {summary['index']}")
-    if summary["skipped_files"]:
-        lines.append(skipped_line(summary["skipped_files"]))
+    lines += skipped_lines(summary["skipped_files"])
     lines.append(f"{seconds['total_s']:.2f} s: {stages}")
     if out is not None:
         lines.append(f"recipe {summary['recipe_id']}; results in {out}")

@@ -1,6 +1,5 @@
 """``likewise pairs``: all verified pairs."""
 
-import json
 import sys
 from typing import Any
 
@@ -16,7 +15,7 @@ from likewise.cli.options.recipe import (
     take_recipe_beside,
     take_run,
 )
-from likewise.cli.options.terminal import chosen_lines, crowd_words, skipped_line
+from likewise.cli.options.terminal import chosen_lines, crowd_words, print_summary, skipped_lines
 from likewise.errors import InvalidParameter, counted
 from likewise.progress import shown
 
@@ -65,19 +64,16 @@ def command(inputs: tuple[str, ...], out: str, quiet: bool, as_json: bool, **opt
         raise InvalidParameter("json", "cannot be combined with -o -, which writes pairs to standard output")
     with shown(not quiet) as report:
         summary = pair_files(inputs, out, recipe, run=run, progress=report, stdout=sys.stdout.buffer, **options)
-    if as_json:
-        click.echo(json.dumps(summary, ensure_ascii=False))
-    elif not quiet:
-        num_others = summary.get("against", {}).get("num_documents")
-        others = "" if num_others is None else f"and {num_others:,} of --against "
-        click.echo(
-            f"{counted(summary['num_pairs'], 'pair')} among {counted(summary['num_documents'], 'document')} {others}"
-            f"({counted(summary['num_bad_rows'], 'bad row')}) "
-            f"in {summary['timings']['total_s']:.2f} s{crowd_words(summary)}",
-            err=True,
-        )
-        if "chosen_threshold" in summary:
-            for line in chosen_lines(summary["chosen_threshold"]):
-                click.echo(line, err=True)
-        if summary["skipped_files"]:
-            click.echo(skipped_line(summary["skipped_files"]), err=True)
+    print_summary(summary, None, as_json=as_json, quiet=quiet, lines=_lines)
+
+
+def _lines(summary: dict[str, Any], _out: None) -> list[str]:
+    num_others = summary.get("against", {}).get("num_documents")
+    others = "" if num_others is None else f"and {num_others:,} of --against "
+    return [
+        f"{counted(summary['num_pairs'], 'pair')} among {counted(summary['num_documents'], 'document')} {others}"
+        f"({counted(summary['num_bad_rows'], 'bad row')}) "
+        f"in {summary['timings']['total_s']:.2f} s{crowd_words(summary)}",
+        *chosen_lines(summary),
+        *skipped_lines(summary["skipped_files"]),
+    ]

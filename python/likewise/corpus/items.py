@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from likewise import _native
 from likewise.arrays import ArrowSchema, ArrowTable, TextData
+from likewise.batch.read.weighing import doubts_of
 from likewise.errors import InvalidInput, InvalidParameter, RecipeMismatch, check_choice, check_integer, counted
 from likewise.io.formats import format_by_name
 from likewise.io.places import Watch
@@ -254,12 +255,16 @@ class Items:
         """Continue from the counts of an earlier table of the same texts."""
         self.table = _native.ItemTable(self.texts, min_ngrams=self.rules.min_ngrams, counts=counts)
 
-    def weigh(self, weights: Weights) -> None:
+    def weigh(self, weights: Weights | None, progress: Progress) -> None:
         """Replace the counts of n-grams with those of a suitable table, after all documents were scanned."""
+        if weights is None:
+            return
         grams, words, num_documents, num_sampled = self.table.counts()
         counts = document_counts(self.texts, np.asarray(grams), weights)
         self.restore((counts, np.asarray(words), num_documents, num_sampled))
         self._weights = weights
+        for doubt in doubts_of(weights):
+            progress(Warned(doubt))
 
     def scan(self, texts: _native.Texts, threads: int) -> Candidates:
         """Count n-grams in some documents and return candidate windows in them; rows count from 0."""

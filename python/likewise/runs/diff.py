@@ -11,7 +11,7 @@ from typing import Any, Generic, NamedTuple, TypeVar
 from likewise.arrays import ArrowTable
 from likewise.io.kept import BATCH_ROWS, kept_copies, kept_documents, kinds_of
 from likewise.io.output.directory import EVIDENCE
-from likewise.io.output.evidence import readable
+from likewise.io.output.evidence import read_evidence
 from likewise.io.output.summaries import read_summary
 
 Item = TypeVar("Item")
@@ -197,7 +197,7 @@ def _recipe_differences(one: dict[str, Any], two: dict[str, Any]) -> dict[str, t
 
 
 def _evidence_differences(first: Path, second: Path, most: int, *, with_counts: bool) -> Differing:
-    one, two = _evidence(first), _evidence(second)
+    one, two = read_evidence(first / EVIDENCE), read_evidence(second / EVIDENCE)
     # Report another recipe by its fields, not by every row.
     left_out = {*_PLACES, "recipe_id"}
     columns = [[name for name in table.column_names if name not in left_out] for table in (one, two)]
@@ -234,13 +234,6 @@ def _evidence_lines(evidence: Differing) -> list[str]:
 def _without_numbers(row: dict[str, Any]) -> str:
     """Return the evidence without row numbers, which one additional document changes for all later rows."""
     return repr([value for name, value in row.items() if name not in ("row", "kept_row")])
-
-
-def _evidence(run: Path) -> ArrowTable:
-    import pyarrow.parquet as pq
-
-    with readable(run / EVIDENCE):
-        return pq.ParquetFile(run / EVIDENCE).read()
 
 
 def _rows(table: ArrowTable) -> Iterator[dict[str, Any]]:

@@ -14,7 +14,7 @@ import click
 
 from likewise.cli.options.commands import option
 from likewise.cli.options.recipe import take_run
-from likewise.cli.options.terminal import skipped_line
+from likewise.cli.options.terminal import skipped_lines
 from likewise.errors import InvalidInput, InvalidParameter, counted
 
 if TYPE_CHECKING:
@@ -251,8 +251,8 @@ def say_tally(tally: Tally, *, quiet: bool) -> None:
     click.echo(f"{counted(tally.num_documents, 'document')}: {tally.num_new:,} new{added}{bad}", err=True)
     if tally.note is not None:
         click.echo(f"note: {tally.note}", err=True)
-    if tally.skipped:
-        click.echo(skipped_line(tally.skipped), err=True)
+    for line in skipped_lines(tally.skipped):
+        click.echo(line, err=True)
 
 
 def write_lines(rows: Iterable[dict[str, Any]]) -> None:

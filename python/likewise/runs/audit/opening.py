@@ -22,7 +22,7 @@ from likewise.batch.texts import Deduplication
 from likewise.errors import InvalidInput, InvalidParameter, RecipeMismatch, num_threads
 from likewise.io.inputs import Inputs
 from likewise.io.output.directory import EVIDENCE, SUMMARY
-from likewise.io.output.evidence import readable
+from likewise.io.output.evidence import read_evidence, readable
 from likewise.io.output.scratch import scratch_directory
 from likewise.io.output.summaries import is_over_parts, read_summary
 from likewise.io.source.source import InputFile, Source
@@ -178,7 +178,7 @@ def open_run(
         if joined is not None:
             documents.bad_rows[:] = joined.bad_rows
         collapsed = ordered(documents, recipe, context)
-        evidence = _with_references(read_evidence(path), documents)
+        evidence = _with_references(evidence_in(path), documents)
         if len(evidence.rows) and len(documents) == documents.num_references:
             raise InvalidInput(
                 "the inputs are now empty; restore the files that this run read",
@@ -309,12 +309,10 @@ def named_inputs(found: Inputs, names: list[str]) -> Inputs:
     return found._replace(files=tuple(files))
 
 
-def read_evidence(path: Path) -> Evidence:
-    """Read the evidence of a run."""
-    import pyarrow.parquet as pq
-
+def evidence_in(path: Path) -> Evidence:
+    """Return the evidence of a run as arrays."""
     with readable(path / EVIDENCE):
-        return evidence_of(pq.ParquetFile(path / EVIDENCE).read())
+        return evidence_of(read_evidence(path / EVIDENCE))
 
 
 def evidence_of(table: ArrowTable) -> Evidence:

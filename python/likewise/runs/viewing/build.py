@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from likewise.arrays import ArrowTable
-from likewise.io.output.evidence import AGAINST, INPUT, readable
+from likewise.io.output.evidence import AGAINST, INPUT, read_evidence, readable
 from likewise.io.tables.columns import number_column, numbers_of
 from likewise.progress import Progress, stage
 from likewise.runs.viewing.catalog import CatalogWriter
@@ -34,10 +34,8 @@ def build_from_evidence(
 
     About 30,000 groups per second if texts are read from plain files.
     """
-    import pyarrow.parquet as pq
-
     with readable(evidence):
-        table = pq.ParquetFile(evidence).read()
+        table = read_evidence(evidence)
         # A missing column raises KeyError.
         table.select(_COLUMNS)
         keys = _group_keys(table)
