@@ -269,6 +269,7 @@ def fraction_check(*, zero: bool, one: bool) -> Callable[[str, object], float]:
             number = None
         if number is None or not (0 < number < 1 or (zero and number == 0) or (one and number == 1)):
             edges = f"{'of at least' if zero else 'above'} 0 {'and at most' if one else 'and below'} 1"
+            edges = "from 0 to 1" if zero and one else edges
             raise InvalidParameter(name, f"{value!r} is not a number {edges}")
         return number
 

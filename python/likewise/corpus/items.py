@@ -1,7 +1,6 @@
 """Items of evaluation sets: reading their texts, and evidence for the documents that contain them."""
 
 import json
-import math
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -16,7 +15,15 @@ from numpy.typing import NDArray
 from likewise import _native
 from likewise.arrays import ArrowSchema, ArrowTable, TextData
 from likewise.batch.read.weighing import doubts_of
-from likewise.errors import InvalidInput, InvalidParameter, RecipeMismatch, check_choice, check_integer, counted
+from likewise.errors import (
+    InvalidInput,
+    InvalidParameter,
+    RecipeMismatch,
+    check_choice,
+    check_integer,
+    counted,
+    fraction_check,
+)
 from likewise.io.formats import format_by_name
 from likewise.io.places import Watch
 from likewise.io.source.bad_rows import BadRowTally
@@ -157,10 +164,7 @@ class ContainmentRules:
 
     def __post_init__(self) -> None:
         for name in ("threshold", "min_share"):
-            value: object = getattr(self, name)
-            is_number = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
-            if not is_number or not 0 <= float(str(value)) <= 1:
-                raise InvalidParameter(name, f"{value!r} is not a number from 0 to 1")
+            object.__setattr__(self, name, fraction_check(zero=True, one=True)(name, getattr(self, name)))
         check_integer("min_ngrams", self.min_ngrams, 1, 2**31 - 1)
         check_choice("unsure", self.unsure, UNSURE)
 

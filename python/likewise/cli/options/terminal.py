@@ -61,8 +61,9 @@ def explain(error: Exception) -> int:
     return 1
 
 
-# Parameters that are not options, as the help names them.
+# Parameters that are not options, or options of other names, as the help names them.
 _ARGUMENTS = {"path": "", "splits": "", "source": "SRC", "destination": "DST"}
+_ARGUMENTS |= {"max_body_bytes": "--max-body", "max_requests_per_second": "--max-rate", "deadline_s": "--deadline"}
 
 
 def _hint_of(error: OSError) -> str:

@@ -11,10 +11,6 @@ from likewise.cli.options.commands import WRITE, LongCommand, flag, option
 from likewise.cli.options.recipe import MOVED_INPUTS
 from likewise.errors import InvalidInput, InvalidParameter, parse_size
 
-# Settings whose option has a different name.
-_OPTIONS = {"max_body_bytes": "max_body", "max_requests_per_second": "max_rate", "deadline_s": "deadline"}
-_LIMITS = ("max_body_bytes", "max_batch", "max_concurrency", "max_requests_per_second", "deadline_s")
-
 
 @click.command("serve", cls=LongCommand)
 @click.argument("path", required=False, type=click.Path(path_type=Path))
@@ -35,13 +31,18 @@ _LIMITS = ("max_body_bytes", "max_batch", "max_concurrency", "max_requests_per_s
     default="commit",
 )
 @option("--threads", "Number of threads per batch.  [default: all processors]", click.IntRange(1))
-@option("--max-body SIZE", "Maximum request size.  [default: 8MiB]")
+@option("--max-body SIZE", "Maximum request size.  [default: 8MiB]", to="max_body_bytes")
 @option("--max-batch", "Maximum documents per request.  [default: 1000]", click.IntRange(1))
 @option("--max-concurrency", "Maximum concurrent requests.  [default: 64]", click.IntRange(1))
 @option(
-    "--max-rate", "Maximum requests per second for each key.  [default: no limit]", click.FloatRange(0, min_open=True)
+    "--max-rate",
+    "Maximum requests per second for each key.  [default: no limit]",
+    click.FloatRange(0, min_open=True),
+    to="max_requests_per_second",
 )
-@option("--deadline SECONDS", "Time limit per request.  [default: 10]", click.FloatRange(0, min_open=True))
+@option(
+    "--deadline SECONDS", "Time limit per request.  [default: 10]", click.FloatRange(0, min_open=True), to="deadline_s"
+)
 @flag("--quiet", "Do not log requests.")
 def command(
     path: Path | None, url: str | None, prefix: str | None, keys_file: Path | None, new_key: str | None, **options: Any
@@ -92,19 +93,10 @@ def command(
     from likewise.service.collections.shared import PREFIX
 
     host, port = options.pop("host"), options.pop("port")
-    if options["max_body"] is not None:
-        options["max_body"] = parse_size("max_body", options["max_body"])
-    limits = {name: options.pop(_OPTIONS.get(name, name)) for name in _LIMITS}
-    try:
-        settings = Settings(
-            keys=keys,
-            is_read_only=options.pop("read_only"),
-            has_request_log=not options.pop("quiet"),
-            **options,
-            **{name: value for name, value in limits.items() if value is not None},
-        )
-    except InvalidParameter as error:
-        raise InvalidParameter(_OPTIONS.get(error.name, error.name), error.message) from None
+    rights = {"keys": keys, "is_read_only": options.pop("read_only"), "has_request_log": not options.pop("quiet")}
+    if options["max_body_bytes"] is not None:
+        options["max_body_bytes"] = parse_size("max_body", options["max_body_bytes"])
+    settings = Settings(**rights, **{name: value for name, value in options.items() if value is not None})
     if path is not None:
         _check_path(path, creates=create, is_read_only=settings.is_read_only)
     serve(path, settings, url=url, prefix=PREFIX if prefix is None else prefix, host=host, port=port)
