@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from likewise.arrays import ArrowTable
+from likewise.errors import differing
 from likewise.io.kept import BATCH_ROWS, kept_copies, kept_documents, kinds_of
 from likewise.io.output.directory import EVIDENCE
 from likewise.io.output.evidence import read_evidence
@@ -161,7 +162,7 @@ def compare_runs(first: Path, second: Path, *, most: int = _MOST_NAMED, with_cou
     and kept documents in input order. Container bytes and timings are not compared.
     """
     one, two = read_summary(first), read_summary(second)
-    counts = {name: (one.get(name), two.get(name)) for name in _COUNTS if one.get(name) != two.get(name)}
+    counts = {name: (a, b) for name in _COUNTS if (a := one.get(name)) != (b := two.get(name))}
     evidence = _evidence_differences(first, second, most, with_counts=with_counts)
     compared, found = "recipe, evidence", None
     kept = [kept_copies(run, summary) for run, summary in ((first, one), (second, two))]
@@ -190,10 +191,7 @@ def _first(besides: Iterator[Beside[Any]], most: int, *, with_counts: bool) -> D
 def _recipe_differences(one: dict[str, Any], two: dict[str, Any]) -> dict[str, tuple[Any, Any]]:
     if one["recipe_id"] == two["recipe_id"]:
         return {}
-    mine, theirs = one["recipe"], two["recipe"]
-    names = [name for name in sorted({*mine, *theirs}) if mine.get(name) != theirs.get(name)]
-    found = {name: (mine.get(name), theirs.get(name)) for name in names}
-    return found or {"recipe_id": (one["recipe_id"], two["recipe_id"])}
+    return differing(one["recipe"], two["recipe"]) or {"recipe_id": (one["recipe_id"], two["recipe_id"])}
 
 
 def _evidence_differences(first: Path, second: Path, most: int, *, with_counts: bool) -> Differing:

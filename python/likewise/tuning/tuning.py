@@ -166,15 +166,19 @@ class Tuner:
             first = next(name for name in (unknown[0].a, unknown[0].b) if name not in self._place)
             named = counted(len(unknown), "label names a document that is", "labels name documents that are")
             notes.append(f"{named} not in the input, such as {first!r}")
-        used = [label for label in said if label.a in self._place and label.b in self._place]
-        clear = [label for label in used if not {label.a, label.b} & self._shared_ids]
-        if len(clear) < len(used):
+        clear = [label for label in said if self._is_clear(label)]
+        if num_shared := len(said) - len(unknown) - len(clear):
             shared = (
                 "label with an id that several documents share was",
                 "labels with ids that several documents share were",
             )
-            notes.append(f"{counted(len(used) - len(clear), *shared)} ignored")
+            notes.append(f"{counted(num_shared, *shared)} ignored")
         return clear, notes
+
+    def _is_clear(self, label: Label) -> bool:
+        """Return whether each id of a label belongs to one document."""
+        ids = {label.a, label.b}
+        return ids <= self._place.keys() and not ids & self._shared_ids
 
     def _evidence(
         self,
@@ -199,10 +203,7 @@ class Tuner:
         found = [
             [self._place[label.a], self._place[label.b]]
             for label in labels.labels
-            if label.is_duplicate is None
-            and label.a in self._place
-            and label.b in self._place
-            and not {label.a, label.b} & self._shared_ids
+            if label.is_duplicate is None and self._is_clear(label)
         ]
         return np.array(found, np.int64).reshape(-1, 2)
 
