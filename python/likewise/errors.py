@@ -23,7 +23,8 @@ from __future__ import annotations
 import math
 import os
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from numbers import Real
 
 __all__ = [
@@ -215,6 +216,15 @@ class MissingExtra(LikewiseError, ImportError):
         return f'{self.purpose} requires an extra: pip install "likewise[{self.extra}]"'
 
 
+@contextmanager
+def needs(extra: str, purpose: str) -> Iterator[None]:
+    """Raise MissingExtra if an import fails in this context."""
+    try:
+        yield
+    except ImportError as error:
+        raise MissingExtra(extra, purpose) from error
+
+
 def check_choice(name: str, value: object, allowed: tuple[str, ...]) -> str:
     """Return the value if it is one of the allowed words; otherwise raise InvalidParameter, which lists them."""
     if not isinstance(value, str) or value not in allowed:
@@ -259,6 +269,7 @@ def fraction_check(*, zero: bool, one: bool) -> Callable[[str, object], float]:
             number = None
         if number is None or not (0 < number < 1 or (zero and number == 0) or (one and number == 1)):
             edges = f"{'of at least' if zero else 'above'} 0 {'and at most' if one else 'and below'} 1"
+            edges = "from 0 to 1" if zero and one else edges
             raise InvalidParameter(name, f"{value!r} is not a number {edges}")
         return number
 
@@ -280,18 +291,14 @@ def parse_size(name: str, text: str) -> int:
 
 def take_bytes(name: str, given: object, low: int, high: int = _LARGEST) -> int:
     """Return a number of bytes, given as a number or as text such as ``4GB``."""
-    number: float | int | None = None
-    if isinstance(given, str):
-        number = parse_size(name, given)
-    elif hasattr(given, "__index__") and not isinstance(given, bool):
-        number = int(given.__index__())
-    elif isinstance(given, float) and math.isfinite(given):
+    number = parse_size(name, given) if isinstance(given, str) else as_index(given)
+    if isinstance(given, float) and math.isfinite(given):
         number = int(given)
     if number is None or not low <= number <= high:
         raise InvalidParameter(
             name, f"{given!r} is not a number of bytes of at least {low}, or a size such as 512MB or 4GB"
         )
-    return int(number)
+    return number
 
 
 def num_threads(threads: int | None) -> int:

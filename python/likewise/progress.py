@@ -91,6 +91,15 @@ def no_progress(event: Event) -> None:
     """Ignore an event."""
 
 
+@contextmanager
+def stage(progress: Progress, name: str, total: int, unit: str) -> Iterator[Callable[[int], None]]:
+    """Report a stage, as a context of the function that reports how much of it is done."""
+    began = time.perf_counter()
+    progress(StageStarted(name, total, unit))
+    yield lambda done: progress(StageAdvanced(name, done))
+    progress(StageFinished(name, time.perf_counter() - began))
+
+
 class _Reporter:
     """What all ways of drawing events share: notes and plans as lines on stderr."""
 

@@ -58,19 +58,6 @@ _MEANT = {
     "threshold": "tune", "idf": "weights", "overlap": "leaks",
 }  # fmt: skip
 
-_HELP = """Find and remove near-duplicate documents.
-
-\b
-Examples:
-  likewise dedup articles.jsonl -o out          keep one copy, explain each removal
-  likewise dedup data/ -o out --threshold 0.9   stricter matching
-  likewise compare a.txt b.txt                  how similar are two documents?
-  likewise index add seen.lw - < new.jsonl      check documents as they arrive
-
-Inputs are JSON Lines, CSV, TSV (also .gz, .zst), Parquet, Arrow, Hugging Face dataset directories, web archives (WARC,
-WET, ARC) or text files, local or in object stores (s3://, hf://). For options: likewise COMMAND -h, or --help for all.
-"""
-
 
 class _Commands(LazyGroup):
     meant: ClassVar = _MEANT
@@ -85,12 +72,24 @@ def _print_version(ctx: click.Context, option: click.Parameter, value: bool) -> 
         ctx.exit()
 
 
-@click.command(cls=_Commands, help=_HELP, context_settings={"help_option_names": ["-h", "--help"]})
+@click.command(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
 @click.option(
     "--version", help="Print the version.", is_flag=True, is_eager=True, expose_value=False, callback=_print_version
 )
 def group() -> None:
-    """Run a command."""
+    """Find and remove near-duplicate documents.
+
+    \b
+    Examples:
+      likewise dedup articles.jsonl -o out          keep one copy, explain each removal
+      likewise dedup data/ -o out --threshold 0.9   stricter matching
+      likewise compare a.txt b.txt                  how similar are two documents?
+      likewise index add seen.lw - < new.jsonl      check documents as they arrive
+
+    Inputs are JSON Lines, CSV, TSV (also .gz, .zst), Parquet, Arrow, Hugging Face dataset directories, web archives
+    (WARC, WET, ARC) or text files, local or in object stores (s3://, hf://). For options: likewise COMMAND -h, or
+    --help for all.
+    """
 
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:

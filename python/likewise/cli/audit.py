@@ -12,7 +12,7 @@ import click
 
 from likewise.cli.options.commands import MEMORY, READ, WRITE, LongCommand, flag, option
 from likewise.cli.options.recipe import QUIET, count, index_input_options, judging_options, take_recipe, take_run
-from likewise.errors import counted
+from likewise.errors import InvalidParameter, counted
 from likewise.progress import printable, shown
 
 if TYPE_CHECKING:
@@ -26,40 +26,8 @@ _MOST_SHOWN = 10
 _OF_RUNS = ("out", "inputs", "num_sampled", "seed", "least_recall", "weights", "stop_words", "dictionary", "output")
 _OF_BOTH = (*_OF_RUNS, "threads", "memory", "quiet", "as_json")
 
-_HELP = """Measure the recall and precision of a run, or of the output of another tool.
 
-OUT is the output directory of likewise dedup. A random sample of documents (removed, kept but similar to another, and
-others) is compared exactly with all documents, without sketches. The sample gives the share of matching pairs that the
-run compared and the share of removable documents that it removed, with 95% intervals. All removals are measured again
-and checked against the threshold, the kept documents, the inputs and the kept files.
-
-A run by Hamming distance alone did not compare texts: the audit reports which removals are within the radius, and the
-similarity of their texts.
-
-For a run of likewise repeats, every removed part is compared with the one that its evidence names, and the kept files
-with the inputs without these parts. Nothing is sampled.
-
-Without OUT, --inputs and --kept name the documents that another tool read and kept, and --threshold, --preset or
---recipe states what a match is. The audit then reports the share of removed documents that match no kept one, the worst
-of them, and the duplicates that were left. Documents are identified by their ids, or by their texts if there are no
-ids.
-
-Results and the SHA-256 digests of inputs and outputs are written to OUT/audit.json, or to audit.json. If you may only
-read OUT, they are only printed, unless you name a file with -o.
-
-\b
-Exit status: 0 if all checks pass; 1 if a check fails or --least-recall is not reached.
-
-\b
-Examples:
-  likewise audit out
-  likewise audit out --least-recall 0.9 --json | jq .pair_recall
-  likewise audit --inputs articles.jsonl --kept theirs.jsonl --threshold 0.8 --shingle 5
-  likewise audit --inputs a.jsonl --kept b.jsonl --clusters c.csv --threshold 0.8
-"""
-
-
-@click.command("audit", cls=LongCommand, help=_HELP)
+@click.command("audit", cls=LongCommand)
 @click.argument("out", metavar="[OUT]", required=False, type=click.Path(path_type=Path))
 @option(
     "--inputs PATH",
@@ -100,8 +68,37 @@ def command(
     output: Path | None,
     **options: Any,
 ) -> int:
-    """Run the command."""
-    from likewise.errors import InvalidParameter
+    """Measure the recall and precision of a run, or of the output of another tool.
+
+    OUT is the output directory of likewise dedup. A random sample of documents (removed, kept but similar to another,
+    and others) is compared exactly with all documents, without sketches. The sample gives the share of matching pairs
+    that the run compared and the share of removable documents that it removed, with 95% intervals. All removals are
+    measured again and checked against the threshold, the kept documents, the inputs and the kept files.
+
+    A run by Hamming distance alone did not compare texts: the audit reports which removals are within the radius, and
+    the similarity of their texts.
+
+    For a run of likewise repeats, every removed part is compared with the one that its evidence names, and the kept
+    files with the inputs without these parts. Nothing is sampled.
+
+    Without OUT, --inputs and --kept name the documents that another tool read and kept, and --threshold, --preset or
+    --recipe states what a match is. The audit then reports the share of removed documents that match no kept one, the
+    worst of them, and the duplicates that were left. Documents are identified by their ids, or by their texts if there
+    are no ids.
+
+    Results and the SHA-256 digests of inputs and outputs are written to OUT/audit.json, or to audit.json. If you may
+    only read OUT, they are only printed, unless you name a file with -o.
+
+    \b
+    Exit status: 0 if all checks pass; 1 if a check fails or --least-recall is not reached.
+
+    \b
+    Examples:
+      likewise audit out
+      likewise audit out --least-recall 0.9 --json | jq .pair_recall
+      likewise audit --inputs articles.jsonl --kept theirs.jsonl --threshold 0.8 --shingle 5
+      likewise audit --inputs a.jsonl --kept b.jsonl --clusters c.csv --threshold 0.8
+    """
     from likewise.io.output.directory import AUDIT
     from likewise.io.output.summaries import is_over_parts, read_summary
     from likewise.runs.audit import PartsAudit, check_target, parts_lines, write_certificate
@@ -150,8 +147,6 @@ def _check_kind(ctx: click.Context, out: Path | None, options: dict[str, Any]) -
     """Raise InvalidParameter for missing options, or options that do not apply to what is audited."""
     from click.core import ParameterSource
 
-    from likewise.errors import InvalidParameter
-
     if out is None:
         if not options["kept"]:
             raise InvalidParameter("kept", "give OUT, or the documents that another tool kept")
@@ -183,7 +178,6 @@ def _audited_run(out: Path, options: dict[str, Any], *, quiet: bool) -> "Audit":
 def _audited_parts(ctx: click.Context, out: Path, options: dict[str, Any], *, quiet: bool) -> "PartsAudit":
     from click.core import ParameterSource
 
-    from likewise.errors import InvalidParameter
     from likewise.runs.audit import audit_parts
 
     for name in ("num_sampled", "seed", "least_recall", "memory"):

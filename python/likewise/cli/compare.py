@@ -11,7 +11,7 @@ import click
 from likewise.cli.options.commands import LongCommand, flag, option
 from likewise.cli.options.recipe import MOVED_INPUTS, match_options, take_recipe
 from likewise.cli.options.terminal import has_color
-from likewise.errors import counted
+from likewise.errors import InvalidInput, InvalidParameter, counted
 from likewise.progress import printable
 
 if TYPE_CHECKING:
@@ -19,24 +19,9 @@ if TYPE_CHECKING:
     from likewise.measures.comparison import Comparison, Stretch
 
 _CONTEXT = 60
-_HELP = """Compare two documents: similarity and differences.
-
-FILES are two text files or, with --ids, files in any format that contain both documents. Shows all measures, both
-fingerprints with the differing bits marked, shared features, and both texts aligned word by word.
-
-With --ids, FILES can also be the output directory of a run: the documents are compared by the recipe and the weights of
-the run, and the evidence about them is shown.
-
-\b
-Examples:
-  likewise compare a.txt b.txt
-  likewise compare articles.jsonl --ids 17 23
-  likewise compare out --ids 17 23
-  likewise compare articles.jsonl --ids articles.jsonl:4 articles.jsonl:9
-"""
 
 
-@click.command("compare", cls=LongCommand, help=_HELP)
+@click.command("compare", cls=LongCommand)
 @click.argument("files", nargs=-1, required=True, metavar="FILES...")
 @click.option("--ids", nargs=2, metavar="X Y", help="Ids of the two documents in FILES.")
 @option("--text-field NAME", "With --ids: text field.  [default: text]", multiple=True)
@@ -57,8 +42,21 @@ def command(
     as_json: bool,
     **options: Any,
 ) -> None:
-    """Run the command."""
-    from likewise.errors import InvalidParameter
+    """Compare two documents: similarity and differences.
+
+    FILES are two text files or, with --ids, files in any format that contain both documents. Shows all measures, both
+    fingerprints with the differing bits marked, shared features, and both texts aligned word by word.
+
+    With --ids, FILES can also be the output directory of a run: the documents are compared by the recipe and the
+    weights of the run, and the evidence about them is shown.
+
+    \b
+    Examples:
+      likewise compare a.txt b.txt
+      likewise compare articles.jsonl --ids 17 23
+      likewise compare out --ids 17 23
+      likewise compare articles.jsonl --ids articles.jsonl:4 articles.jsonl:9
+    """
     from likewise.job.options import FileRun
     from likewise.measures.comparison import compare
     from likewise.recipe.text import BYTE_TOKENS
@@ -113,8 +111,6 @@ def _show_of_run(run: Path, ids: tuple[str, str], inputs: Path | None, max_diff:
 
 
 def _read_text(path: Path) -> str:
-    from likewise.errors import InvalidInput
-
     data = path.read_bytes()
     try:
         text = data.decode("utf-8-sig")
@@ -182,7 +178,7 @@ def _show(found: "Comparison", names: Sequence[str], max_diff: int | None, *, co
             say(f"{name} is {shape}")
     in_a, in_b = measures.num_units
     bound = "" if measures.is_alignment_exact else " (bounds: at most these edits, at least this much in common)"
-    edits, common = _counted(measures.edit_distance, "edit"), _counted(measures.common_length, measures.unit)
+    edits, common = counted(measures.edit_distance, "edit"), counted(measures.common_length, measures.unit)
     say(f"{edits}; {common} in common in the same order out of {in_a:,} and {in_b:,}{bound}")
     say(f"MinHash: {measures.equal_slots} of {measures.num_slots} slots equal")
     say(f"SimHash: {measures.distance} of {measures.bits} bits differ")
@@ -192,10 +188,6 @@ def _show(found: "Comparison", names: Sequence[str], max_diff: int | None, *, co
     say()
     for line in diff_lines(found.alignment, max_diff, more="; see --max-diff"):
         say(line)
-
-
-def _counted(number: int, noun: str) -> str:
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def _show_fingerprints(found: "Comparison", *, color: bool) -> None:

@@ -22,40 +22,21 @@ from likewise.cli.options.recipe import (
     take_run,
 )
 from likewise.cli.options.terminal import (
-    bad_line,
+    bad_lines,
     chosen_lines,
     crowd_words,
     print_summary,
     reading_lines,
-    skipped_line,
+    skipped_lines,
     table_lines,
 )
-from likewise.errors import counted
+from likewise.errors import InvalidInput, InvalidParameter, counted
 from likewise.progress import printable, shown
 
-_COPIES_HELP = """Find copies of given documents in corpora, runs and indexes.
-
-DOCUMENT is a file of documents in any format that dedup reads, or a text. --ids gives documents by id; they are looked
-up in all places. A place is a corpus (file, directory or glob), the output directory of a finished run, the directory
-of an index, or the URL of a Redis server.
-
-Kinds of copies: exact (equal after normalization), near, containing (the given document is less than 80% as long), and
-duplicate (a run or an index removed the document as a duplicate of a copy). In corpora and runs, texts are compared as
-by decontaminate. An index is searched with its own recipe, which does not find containing copies.
-
-OUT will contain copies.parquet (one row per copy), given.parquet, summary.json, and delete/ with the ids to delete from
-each place.
-
-\b
-Examples:
-  likewise copies withdrawn.txt --in corpus.jsonl --in out --in seen.lw -o found
-  likewise copies --ids ids.txt --in corpus.jsonl -o found
-  likewise copies "A sentence of at least twelve words, copied from the page of the complaint." --in corpus/
-"""
 _MOST_SHOWN = 20
 
 
-@click.command("copies", cls=LongCommand, help=_COPIES_HELP)
+@click.command("copies", cls=LongCommand)
 @click.argument("documents", nargs=-1, metavar="[DOCUMENT...]")
 @option("--in PLACE", "Place to search; repeatable.", to="places", multiple=True, required=True)
 @option("--ids FILE", "Ids of given documents, one per line; - for standard input.", to="ids_file")
@@ -86,7 +67,25 @@ def copies(
     as_json: bool,
     **options: Any,
 ) -> None:
-    """Run the command."""
+    """Find copies of given documents in corpora, runs and indexes.
+
+    DOCUMENT is a file of documents in any format that dedup reads, or a text. --ids gives documents by id; they are
+    looked up in all places. A place is a corpus (file, directory or glob), the output directory of a finished run, the
+    directory of an index, or the URL of a Redis server.
+
+    Kinds of copies: exact (equal after normalization), near, containing (the given document is less than 80% as long),
+    and duplicate (a run or an index removed the document as a duplicate of a copy). In corpora and runs, texts are
+    compared as by decontaminate. An index is searched with its own recipe, which does not find containing copies.
+
+    OUT will contain copies.parquet (one row per copy), given.parquet, summary.json, and delete/ with the ids to delete
+    from each place.
+
+    \b
+    Examples:
+      likewise copies withdrawn.txt --in corpus.jsonl --in out --in seen.lw -o found
+      likewise copies --ids ids.txt --in corpus.jsonl -o found
+      likewise copies "A sentence of at least twelve words, copied from the page of the complaint." --in corpus/
+    """
     from likewise.cli.index.target import ids_in
     from likewise.corpus import ContainmentRules, find_copies
 
@@ -109,7 +108,6 @@ def copies(
 
 def _texts_and_files(documents: tuple[str, ...]) -> tuple[list[str], list[str]]:
     """Distinguish texts from names of files: a name exists, has no whitespace, or has a known ending."""
-    from likewise.errors import InvalidInput
     from likewise.io.formats import format_by_name
 
     texts: list[str] = []
@@ -157,8 +155,7 @@ def _show(found: Any, out: str | None) -> None:
         lines.append(
             f"{counted(summary['num_without_text'], 'given document')} known by id only; give the text to search files"
         )
-    if summary["num_bad_rows"] or summary["num_blank_lines"]:
-        lines.append(bad_line(summary))
+    lines += bad_lines(summary)
     for number, place in enumerate(summary["places"], 1):
         counts = place["num_copies"]
         if out is not None and place["kind"] == "index" and sum(counts.values()):
@@ -169,8 +166,7 @@ def _show(found: Any, out: str | None) -> None:
             f"{counted(summary['num_unlisted_ids'], 'id')} with a line break: in copies.parquet only, not in the lists "
             "of ids"
         )
-    if summary["skipped_files"]:
-        lines.append(skipped_line(summary["skipped_files"]))
+    lines += skipped_lines(summary["skipped_files"])
     lines += [f"not searched: {place}" for place in summary["not_reached"]]
     where = "nothing was written (no -o)" if out is None else f"results in {out}"
     lines.append(f"{summary['timings']['total_s']:.2f} s; {where}")
@@ -178,27 +174,7 @@ def _show(found: Any, out: str | None) -> None:
         click.echo(printable(line), err=True)
 
 
-_DECONTAMINATE_HELP = """Find items of evaluation sets inside documents, and remove them.
-
-Each EVALS is NAME=PATH, or a path whose file name without endings becomes the name: a file, a directory or a glob, in
-any format that dedup reads. Text files in directories, such as README.md, are not read as items. The fields question,
-answer, passage and text of an item are searched separately, if the set has them. Use --item-field for other fields.
-
-An item is found verbatim, with different whitespace, case or punctuation, inside a longer text, split across list
-items, or with some words changed. N-grams that many items or documents share have a low weight; rare words and numbers
-have a high one. A place with another number than the item, such as a problem of the same template, is listed with
-differs_in = numbers but not removed; see --unsure. Texts that are too short to search for are listed in
-OUT/items.parquet.
-
-\b
-Examples:
-  likewise decontaminate corpus/ --against gsm8k=gsm8k-test.jsonl -o out
-  likewise decontaminate corpus.jsonl --against 'evals/*.jsonl' -o out --write cut
-  likewise decontaminate corpus.jsonl --against quiz.jsonl --item-field prompt --item-field target -o out
-"""
-
-
-@click.command("decontaminate", cls=LongCommand, help=_DECONTAMINATE_HELP)
+@click.command("decontaminate", cls=LongCommand)
 @click.argument("inputs", nargs=-1, required=True, metavar="CORPUS...")
 @option("--against EVALS", "Evaluation set, as NAME=PATH or PATH; repeat for several.", multiple=True, required=True)
 @output_directory(
@@ -243,7 +219,25 @@ Examples:
 def decontaminate(
     inputs: tuple[str, ...], against: tuple[str, ...], out: str, quiet: bool, as_json: bool, **options: Any
 ) -> None:
-    """Run the command."""
+    """Find items of evaluation sets inside documents, and remove them.
+
+    Each EVALS is NAME=PATH, or a path whose file name without endings becomes the name: a file, a directory or a glob,
+    in any format that dedup reads. Text files in directories, such as README.md, are not read as items. The fields
+    question, answer, passage and text of an item are searched separately, if the set has them. Use --item-field for
+    other fields.
+
+    An item is found verbatim, with different whitespace, case or punctuation, inside a longer text, split across list
+    items, or with some words changed. N-grams that many items or documents share have a low weight; rare words and
+    numbers have a high one. A place with another number than the item, such as a problem of the same template, is
+    listed with differs_in = numbers but not removed; see --unsure. Texts that are too short to search for are listed in
+    OUT/items.parquet.
+
+    \b
+    Examples:
+      likewise decontaminate corpus/ --against gsm8k=gsm8k-test.jsonl -o out
+      likewise decontaminate corpus.jsonl --against 'evals/*.jsonl' -o out --write cut
+      likewise decontaminate corpus.jsonl --against quiz.jsonl --item-field prompt --item-field target -o out
+    """
     from likewise.corpus import ContainmentRules, decontaminate_files, set_table, splits_named
     from likewise.stages.weights import read_table
 
@@ -287,25 +281,7 @@ def _decontamination_lines(summary: dict[str, Any], out: str) -> list[str]:
     return [*lines, f"{summary['timings']['total_s']:.2f} s; results in {out}"]
 
 
-_LEAKS_HELP = """Find near-duplicates between the splits of a dataset.
-
-The first split is the training set. Each SPLIT is NAME=PATH, or a path whose file name without endings becomes the
-name: a file, a directory or a glob, in any format that dedup reads. Repeat a NAME to give several paths. Without a
-NAME, all splits of a saved DatasetDict are read.
-
-The table shows how many documents of each row's split have a near-duplicate in the column's split. A document should be
-dropped if it matches any document of an earlier split. Recipe options and defaults are those of dedup; weights and
-threshold are computed from all splits together.
-
-\b
-Examples:
-  likewise leaks train.jsonl test.jsonl
-  likewise leaks train='data/train-*.parquet' test=data/test.parquet -o out
-  likewise leaks train.jsonl validation.jsonl test.jsonl -o out --write kept
-"""
-
-
-@click.command("leaks", cls=LongCommand, help=_LEAKS_HELP)
+@click.command("leaks", cls=LongCommand)
 @click.argument("splits", nargs=-1, required=True, metavar="TRAIN TEST...")
 @output_directory("Output directory for leaks.parquet (the pairs) and summary.json.")
 @option(
@@ -325,7 +301,22 @@ Examples:
 @QUIET
 @JSON
 def leaks(splits: tuple[str, ...], out: str | None, quiet: bool, as_json: bool, **options: Any) -> None:
-    """Run the command."""
+    """Find near-duplicates between the splits of a dataset.
+
+    The first split is the training set. Each SPLIT is NAME=PATH, or a path whose file name without endings becomes the
+    name: a file, a directory or a glob, in any format that dedup reads. Repeat a NAME to give several paths. Without a
+    NAME, all splits of a saved DatasetDict are read.
+
+    The table shows how many documents of each row's split have a near-duplicate in the column's split. A document
+    should be dropped if it matches any document of an earlier split. Recipe options and defaults are those of dedup;
+    weights and threshold are computed from all splits together.
+
+    \b
+    Examples:
+      likewise leaks train.jsonl test.jsonl
+      likewise leaks train='data/train-*.parquet' test=data/test.parquet -o out
+      likewise leaks train.jsonl validation.jsonl test.jsonl -o out --write kept
+    """
     from likewise.corpus import leak_files, leak_table, splits_named
 
     recipe, run = take_recipe(options, "default", quiet=quiet), take_run(options)
@@ -336,34 +327,18 @@ def leaks(splits: tuple[str, ...], out: str | None, quiet: bool, as_json: bool, 
 
 def _leak_lines(summary: dict[str, Any], out: str | None) -> list[str]:
     num_dropped = sum(split["num_dropped"] for split in summary["splits"].values())
-    lines = [
+    return [
         summary["verification"],
         f"{counted(summary['num_pairs'], 'pair')} between splits among "
         f"{counted(summary['num_documents'], 'document')}; {counted(num_dropped, 'document')} to drop"
         f"{crowd_words(summary)}",
+        *chosen_lines(summary),
+        *reading_lines(summary),
+        f"{summary['timings']['total_s']:.2f} s" + ("" if out is None else f"; results in {out}"),
     ]
-    if "chosen_threshold" in summary:
-        lines += chosen_lines(summary["chosen_threshold"])
-    lines += reading_lines(summary)
-    lines.append(f"{summary['timings']['total_s']:.2f} s" + ("" if out is None else f"; results in {out}"))
-    return lines
 
 
-_MATCH_HELP = """Find the reference that each document contains or resembles.
-
-QUERIES and REFERENCES are in any format that dedup reads. The score is sqrt(reference_share * query_share):
-reference_share is the share of the reference's features found in the document, query_share the share of the document's
-features found in the reference. A document without a match has a row without a reference. References are held in
-memory; documents are streamed.
-
-\b
-Examples:
-  likewise match found.jsonl --in licenses.jsonl
-  likewise match 'src/**/LICENSE*' --in licenses/ --format text -o matches.parquet --top 3
-"""
-
-
-@click.command("match", cls=LongCommand, help=_MATCH_HELP)
+@click.command("match", cls=LongCommand)
 @click.argument("queries", nargs=-1, required=True, metavar="QUERIES...")
 @option("--in REFERENCES", "References; repeat for several.", to="references", multiple=True, required=True)
 @option(
@@ -387,9 +362,19 @@ Examples:
 def match(
     queries: tuple[str, ...], references: tuple[str, ...], out: str, quiet: bool, as_json: bool, **options: Any
 ) -> None:
-    """Run the command."""
+    """Find the reference that each document contains or resembles.
+
+    QUERIES and REFERENCES are in any format that dedup reads. The score is sqrt(reference_share * query_share):
+    reference_share is the share of the reference's features found in the document, query_share the share of the
+    document's features found in the reference. A document without a match has a row without a reference. References are
+    held in memory; documents are streamed.
+
+    \b
+    Examples:
+      likewise match found.jsonl --in licenses.jsonl
+      likewise match 'src/**/LICENSE*' --in licenses/ --format text -o matches.parquet --top 3
+    """
     from likewise.corpus import match_files
-    from likewise.errors import InvalidParameter
 
     if options["recipe_file"] is None and options["preset"] is None:
         options |= {"method": "shingles", "weights": options["weights"] or "idf"}
@@ -401,14 +386,13 @@ def match(
         summary = match_files(
             queries, references, out, recipe, run=run, progress=report, stdout=sys.stdout.buffer, **options
         )
-    if as_json:
-        click.echo(json.dumps(summary, ensure_ascii=False))
-    elif not quiet:
-        click.echo(
-            f"{summary['num_matched']:,} of {counted(summary['num_queries'], 'document')} matched one of "
-            f"{counted(summary['num_references'], 'reference')} ({counted(summary['num_bad_rows'], 'bad row')}) "
-            f"in {summary['timings']['total_s']:.2f} s",
-            err=True,
-        )
-        if summary["skipped_files"]:
-            click.echo(skipped_line(summary["skipped_files"]), err=True)
+    print_summary(summary, None, as_json=as_json, quiet=quiet, lines=_match_lines)
+
+
+def _match_lines(summary: dict[str, Any], _out: None) -> list[str]:
+    return [
+        f"{summary['num_matched']:,} of {counted(summary['num_queries'], 'document')} matched one of "
+        f"{counted(summary['num_references'], 'reference')} ({counted(summary['num_bad_rows'], 'bad row')}) "
+        f"in {summary['timings']['total_s']:.2f} s",
+        *skipped_lines(summary["skipped_files"]),
+    ]

@@ -19,9 +19,9 @@ from likewise.cli.options.recipe import (
     take_recipe_beside,
     take_run,
 )
-from likewise.cli.options.terminal import bad_line, chosen_lines, print_summary, search_line, skipped_line
-from likewise.errors import counted
-from likewise.progress import printable, shown
+from likewise.cli.options.terminal import bad_lines, chosen_lines, print_summary, search_line, skipped_lines
+from likewise.errors import InvalidParameter, LikewiseError, counted
+from likewise.progress import printable, shown, taken
 
 if TYPE_CHECKING:
     from likewise.batch.spark.files.engine import SparkEngine
@@ -29,33 +29,8 @@ if TYPE_CHECKING:
 # Maximum number of values, and of pairs of values, in the summary.
 _MOST_COUNTED = 5
 
-_HELP = """Remove near-duplicates and record why each was removed.
 
-INPUT is a JSON Lines, CSV or TSV file (also .gz or .zst), Parquet, Arrow, a Hugging Face dataset directory, a web
-archive (WARC, WET, ARC) or a text file (.txt, .md, .rst); a directory or a glob of these; or - for standard input.
-
-OUT will contain kept/ (one file per input file, with the same name and format), removed.parquet (one row per removed
-document, with the kept document that it matches and their similarity) and summary.json. Outputs are renamed into place
-only when the run succeeds. To resume a run that was killed, repeat the same command. With -o -, kept lines go to
-standard output.
-
-By default, two documents match when the Jaccard similarity of their word 2-grams, weighted by rarity, reaches a
-threshold chosen from the collection; short documents need a higher similarity. When you set --threshold, other
---weights, --measure, --tokens other than auto or word, or --method simhash or exact, another default applies, for
-words unweighted 3-grams; stderr shows the recipe. Use --preset default --threshold T to keep the default features.
---engine spark uses the preset online.
-
-\b
-Examples:
-  likewise dedup articles.jsonl --dry-run
-  likewise dedup articles.jsonl -o out
-  likewise dedup 'crawl/*.jsonl' -o out --text-field page.body --id-field url
-  likewise dedup new.jsonl -o out2 --against seen.lw --add
-  zcat dump.csv.gz | likewise dedup - --format csv -o - > unique.csv
-"""
-
-
-@click.command("dedup", cls=LongCommand, help=_HELP)
+@click.command("dedup", cls=LongCommand)
 @INPUTS
 @option("-o --out OUT", "Output directory, or - to write kept lines to stdout.  [required]", callback=directory_name)
 @flag(
@@ -152,12 +127,33 @@ def command(
     as_json: bool,
     **options: Any,
 ) -> None:
-    """Run the command."""
+    """Remove near-duplicates and record why each was removed.
+
+    INPUT is a JSON Lines, CSV or TSV file (also .gz or .zst), Parquet, Arrow, a Hugging Face dataset directory, a web
+    archive (WARC, WET, ARC) or a text file (.txt, .md, .rst); a directory or a glob of these; or - for standard input.
+
+    OUT will contain kept/ (one file per input file, with the same name and format), removed.parquet (one row per
+    removed document, with the kept document that it matches and their similarity) and summary.json. Outputs are renamed
+    into place only when the run succeeds. To resume a run that was killed, repeat the same command. With -o -, kept
+    lines go to standard output.
+
+    By default, two documents match when the Jaccard similarity of their word 2-grams, weighted by rarity, reaches a
+    threshold chosen from the collection; short documents need a higher similarity. When you set --threshold, other
+    --weights, --measure, --tokens other than auto or word, or --method simhash or exact, another default applies, for
+    words unweighted 3-grams; stderr shows the recipe. Use --preset default --threshold T to keep the default features.
+    --engine spark uses the preset online.
+
+    \b
+    Examples:
+      likewise dedup articles.jsonl --dry-run
+      likewise dedup articles.jsonl -o out
+      likewise dedup 'crawl/*.jsonl' -o out --text-field page.body --id-field url
+      likewise dedup new.jsonl -o out2 --against seen.lw --add
+      zcat dump.csv.gz | likewise dedup - --format csv -o - > unique.csv
+    """
     from likewise.batch.against.index import IndexUse
     from likewise.batch.files import DedupOptions, deduplicate, stream_dedup
     from likewise.batch.write.groups import GroupColumns
-    from likewise.errors import InvalidParameter
-    from likewise.progress import taken
 
     asked, references = _told_apart(against)
     use = IndexUse(options.pop("index"), asked, options.pop("add"))
@@ -205,7 +201,6 @@ def command(
 
 def _first_look(out: Path) -> None:
     """Print the results to look at first. Documents are shown on terminals only, never in a log."""
-    from likewise.errors import LikewiseError
     from likewise.runs.viewing.first_look import first_look
 
     try:
@@ -219,8 +214,6 @@ def _first_look(out: Path) -> None:
 
 def _engine(name: str, options: dict[str, str | None]) -> "SparkEngine | None":
     """Return the engine with its options; None for this machine."""
-    from likewise.errors import InvalidParameter
-
     given = {option: value for option, value in options.items() if value is not None}
     if name == "spark":
         from likewise.spark import SparkEngine
@@ -235,7 +228,6 @@ def _told_apart(against: tuple[Path, ...]) -> tuple[Path | None, tuple[Path, ...
     """Return the index and no paths if an index is given, otherwise None and the paths of runs and files."""
     if not against:
         return None, ()
-    from likewise.errors import InvalidParameter
     from likewise.index.opening import exists
     from likewise.io.places import check_place
 
@@ -293,11 +285,9 @@ def summary_lines(summary: dict[str, Any], out: str | None) -> list[str]:
         *([f"{counted(summary['num_rows'], 'row')}: {summary['num_kept_rows']:,} kept"] if is_joined else []),
         search_line(summary),
         recipe_line(summary["recipe"]),
+        *chosen_lines(summary),
+        *bad_lines(summary),
     ]
-    if "chosen_threshold" in summary:
-        lines += chosen_lines(summary["chosen_threshold"])
-    if summary["num_bad_rows"] or summary["num_blank_lines"]:
-        lines.append(bad_line(summary))
     if num := summary.get("num_without_id"):
         have = "has" if num == 1 else "have"
         lines.append(
@@ -347,8 +337,7 @@ def summary_lines(summary: dict[str, Any], out: str | None) -> list[str]:
         )
     if "index" in summary:
         lines.append(f"index of all documents: {summary['index']}")
-    if summary["skipped_files"]:
-        lines.append(skipped_line(summary["skipped_files"]))
+    lines += skipped_lines(summary["skipped_files"])
     lines.append(f"{seconds['total_s']:.2f} s: {stages}")
     if out is not None:
         lines.append(f"recipe {summary['recipe_id']}; results in {out}")

@@ -11,26 +11,24 @@ from likewise.progress import printable
 # Maximum number of differing rows that --json lists; all are counted.
 _MOST_LISTED = 1000
 
-_HELP = """Compare the results of two runs: recipe, evidence rows, and kept documents in input order.
 
-Exit status: 0 if they are equal; 1 if they differ, with the first differences. With --json, prints an object with
-is_same, compared, the differing recipe fields and counts (both values), and for evidence and kept documents the number
-of differences (num_differing) and the first 1,000.
-
-\b
-Examples:
-  likewise diff one two
-  likewise diff one two --json | jq .evidence.num_differing
-"""
-
-
-@click.command("diff", help=_HELP)
+@click.command("diff")
 @click.argument("first", type=click.Path(file_okay=False, path_type=Path), metavar="RUN1")
 @click.argument("second", type=click.Path(file_okay=False, path_type=Path), metavar="RUN2")
 @flag("--json", "Print counts and differing rows as JSON.", to="as_json")
 @flag("--quiet -q", "Print nothing; only set the exit status.")
 def command(first: Path, second: Path, as_json: bool, quiet: bool) -> int:
-    """Run the command."""
+    """Compare the results of two runs: recipe, evidence rows, and kept documents in input order.
+
+    Exit status: 0 if they are equal; 1 if they differ, with the first differences. With --json, prints an object with
+    is_same, compared, the differing recipe fields and counts (both values), and for evidence and kept documents the
+    number of differences (num_differing) and the first 1,000.
+
+    \b
+    Examples:
+      likewise diff one two
+      likewise diff one two --json | jq .evidence.num_differing
+    """
     from likewise.errors import InvalidParameter
     from likewise.runs.diff import compare_runs, run_differences
 

@@ -18,27 +18,11 @@ from likewise.cli.options.recipe import (
     take_run,
 )
 from likewise.cli.options.terminal import print_summary, reading_lines, search_line
-from likewise.errors import counted
+from likewise.errors import InvalidParameter, counted
 from likewise.progress import shown
 
-_REPEATS_HELP = """Remove repeated lines, paragraphs, sentences or spans from documents.
 
-A part is removed when it occurs in an earlier document, or earlier in the same document; the first occurrence is kept.
-Parts match when they are equal. With --method or --preset, parts other than spans also match when they are similar.
-
-INPUT can have any format with text in a field or file, but web archives are rejected. OUT will contain kept/ (the
-documents without their repeated parts, in the format of INPUT), removed.parquet (one row per removed part, with the
-place of its first occurrence) and summary.json.
-
-\b
-Examples:
-  likewise repeats pages.jsonl -o out --unit paragraph
-  likewise repeats pages.jsonl -o out --unit span --min-tokens 50 --dry-run
-  likewise repeats pages.jsonl -o out --unit sentence --method minhash --threshold 0.8
-"""
-
-
-@click.command("repeats", cls=LongCommand, help=_REPEATS_HELP)
+@click.command("repeats", cls=LongCommand)
 @INPUTS
 @output_directory(kind=PLACE, required=True)
 @option(
@@ -64,11 +48,25 @@ Examples:
 @QUIET
 @JSON
 def repeats(inputs: tuple[str, ...], out: Path, quiet: bool, as_json: bool, **options: Any) -> None:
-    """Run the command."""
+    """Remove repeated lines, paragraphs, sentences or spans from documents.
+
+    A part is removed when it occurs in an earlier document, or earlier in the same document; the first occurrence is
+    kept. Parts match when they are equal. With --method or --preset, parts other than spans also match when they are
+    similar.
+
+    INPUT can have any format with text in a field or file, but web archives are rejected. OUT will contain kept/ (the
+    documents without their repeated parts, in the format of INPUT), removed.parquet (one row per removed part, with the
+    place of its first occurrence) and summary.json.
+
+    \b
+    Examples:
+      likewise repeats pages.jsonl -o out --unit paragraph
+      likewise repeats pages.jsonl -o out --unit span --min-tokens 50 --dry-run
+      likewise repeats pages.jsonl -o out --unit sentence --method minhash --threshold 0.8
+    """
     from likewise.batch.parts import PartRules, dedup_parts
 
     rules = PartRules(options.pop("unit"), options.pop("min_tokens"))
-    from likewise.errors import InvalidParameter
     from likewise.recipe.fields import FIELDS_OF_METHOD, OPTION_NAMES
 
     has_recipe = any(options[name] is not None for name in ("method", "preset", "recipe_file"))
@@ -119,23 +117,7 @@ def part_lines(summary: dict[str, Any], out: str | None) -> list[str]:
     return lines
 
 
-_BOILERPLATE_HELP = """Remove lines or paragraphs that many documents of one site share.
-
-Most pages of a site have the same menus, footers and notices. A part that occurs in at least --share of the documents
-of a site is removed from all of them, including the first. Parts that differ only in case, width and whitespace are
-equal. Sites with fewer than --min-documents documents are left as they are.
-
-INPUT is JSON Lines, CSV, Parquet or Arrow. OUT will contain kept/ (the documents without these parts, in the format of
-INPUT), removed.parquet (one row per removed part and document), sites.parquet (one row per site) and summary.json.
-
-\b
-Examples:
-  likewise boilerplate pages.jsonl --site url -o out
-  likewise boilerplate pages.jsonl --site source --share 0.5 --unit paragraph -o out --dry-run
-"""
-
-
-@click.command("boilerplate", cls=LongCommand, help=_BOILERPLATE_HELP)
+@click.command("boilerplate", cls=LongCommand)
 @INPUTS
 @output_directory(kind=PLACE, required=True)
 @option("--site FIELD", "Field with the site of a document. For a URL, the host is used.", required=True)
@@ -155,7 +137,21 @@ Examples:
 @QUIET
 @JSON
 def boilerplate(inputs: tuple[str, ...], out: Path, quiet: bool, as_json: bool, **options: Any) -> None:
-    """Run the command."""
+    """Remove lines or paragraphs that many documents of one site share.
+
+    Most pages of a site have the same menus, footers and notices. A part that occurs in at least --share of the
+    documents of a site is removed from all of them, including the first. Parts that differ only in case, width and
+    whitespace are equal. Sites with fewer than --min-documents documents are left as they are.
+
+    INPUT is JSON Lines, CSV, Parquet or Arrow. OUT will contain kept/ (the documents without these parts, in the format
+    of INPUT), removed.parquet (one row per removed part and document), sites.parquet (one row per site) and
+    summary.json.
+
+    \b
+    Examples:
+      likewise boilerplate pages.jsonl --site url -o out
+      likewise boilerplate pages.jsonl --site source --share 0.5 --unit paragraph -o out --dry-run
+    """
     from likewise.batch.parts import BoilerplateRules, remove_boilerplate
 
     names = ("site", "share", "unit", "min_documents", "min_tokens")

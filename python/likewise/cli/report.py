@@ -9,23 +9,8 @@ from likewise.cli.options.commands import flag, option
 from likewise.cli.options.recipe import MOVED_INPUTS, QUIET
 from likewise.progress import printable, shown
 
-_HELP = """Write an HTML report about a run.
 
-OUT is the output directory of a command. For dedup, the page shows counts, stage timings, the similarities of removed
-documents, group sizes, recall, and twenty removals with their differences; for repeats, the parts removed most and
-twenty documents; for leaks, decontaminate, copies and boilerplate, the counts and the first rows of each table. It is
-one self-contained file without scripts, safe to send by email.
-
-\b
-Examples:
-  likewise report out
-  likewise report out -o monday.html --no-samples
-  likewise report out --inputs /archive/articles
-  likewise report out --card >> README.md
-"""
-
-
-@click.command("report", help=_HELP)
+@click.command("report")
 @click.argument("out", metavar="OUT", type=click.Path(path_type=Path))
 @option(
     "-o --output FILE",
@@ -44,7 +29,20 @@ def command(
     inputs: Path | None,
     quiet: bool,
 ) -> None:
-    """Run the command."""
+    """Write an HTML report about a run.
+
+    OUT is the output directory of a command. For dedup, the page shows counts, stage timings, the similarities of
+    removed documents, group sizes, recall, and twenty removals with their differences; for repeats, the parts removed
+    most and twenty documents; for leaks, decontaminate, copies and boilerplate, the counts and the first rows of each
+    table. It is one self-contained file without scripts, safe to send by email.
+
+    \b
+    Examples:
+      likewise report out
+      likewise report out -o monday.html --no-samples
+      likewise report out --inputs /archive/articles
+      likewise report out --card >> README.md
+    """
     from likewise.io.output.directory import REPORT
     from likewise.io.output.whole import write_whole
     from likewise.runs.report import report

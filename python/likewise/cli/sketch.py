@@ -7,32 +7,29 @@ import click
 
 from likewise.cli.options.commands import LongCommand, option
 from likewise.cli.options.recipe import INPUTS, QUIET, input_options, sketch_options, take_recipe, take_run
-from likewise.errors import counted
+from likewise.errors import InvalidInput, counted
 from likewise.progress import shown
 
-_HELP = """Write SimHash fingerprints or MinHash signatures.
 
-A Parquet file has the columns row, doc_id, sketch, is_empty and num_features, and stores the recipe in its metadata;
-fingerprints are signed 64-bit integers with the same bits. A .npy file contains only the array; its recipe is written
-to OUT.recipe.json.
-
-\b
-Examples:
-  likewise sketch articles.jsonl -o sketches.parquet --method simhash --bits 128
-  likewise sketch articles.jsonl -o signatures.npy --num-slots 256
-"""
-
-
-@click.command("sketch", cls=LongCommand, help=_HELP)
+@click.command("sketch", cls=LongCommand)
 @INPUTS
 @option("-o --out OUT", "Output file (.parquet or .npy).", required=True)
 @sketch_options
 @input_options
 @QUIET
 def command(inputs: tuple[str, ...], out: str, quiet: bool, **options: Any) -> None:
-    """Run the command."""
+    """Write SimHash fingerprints or MinHash signatures.
+
+    A Parquet file has the columns row, doc_id, sketch, is_empty and num_features, and stores the recipe in its
+    metadata; fingerprints are signed 64-bit integers with the same bits. A .npy file contains only the array; its
+    recipe is written to OUT.recipe.json.
+
+    \b
+    Examples:
+      likewise sketch articles.jsonl -o sketches.parquet --method simhash --bits 128
+      likewise sketch articles.jsonl -o signatures.npy --num-slots 256
+    """
     from likewise.batch.pair_files import sketch_files
-    from likewise.errors import InvalidInput
     from likewise.io.output.whole import WholeFile
     from likewise.io.remote import file_for
 

@@ -15,33 +15,19 @@ from likewise.arrays import ColumnData
 from likewise.cli.options.commands import WRITE, LongCommand, flag, option
 from likewise.cli.options.recipe import INPUTS, OPTION_OF, QUIET, READING, input_options, take_run, take_word_lists
 from likewise.cli.options.terminal import has_color
-from likewise.errors import counted
+from likewise.errors import InvalidInput, InvalidParameter, LikewiseError, counted
 from likewise.progress import printable, shown
 
 if TYPE_CHECKING:
     from likewise.stages.sets import Estimate
     from likewise.tuning import Label, Proposal, Questions, Tuner
 
-_HELP = """Choose a recipe and threshold from labeled pairs.
-
---labels is a CSV or TSV file with the columns doc_id_a, doc_id_b and label (1 for duplicates, 0 otherwise), for example
-exported from the pages of likewise serve. Without --labels, pairs are shown in the terminal. Answer with y, n, s
-(skip), u (undo) or q (quit). Answers are saved in RECIPE.labels.csv; repeat the same command to continue.
-
-Writes a recipe file for --recipe, and reports precision, recall and F1 on held-out labels.
-
-\b
-Examples:
-  likewise tune articles.jsonl --labels pairs.csv -o recipe.json
-  likewise tune articles.jsonl -o recipe.json
-  likewise dedup articles.jsonl -o out --recipe recipe.json
-"""
 _MOST_CHARACTERS = 1200
 # Maximum number of pairs shown per wanted answer, so that users who skip most pairs are not asked endlessly.
 _MOST_SHOWN = 3
 
 
-@click.command("tune", cls=LongCommand, help=_HELP)
+@click.command("tune", cls=LongCommand)
 @INPUTS
 @option(
     "--labels PAIRS",
@@ -78,8 +64,20 @@ def command(
     as_json: bool,
     **options: Any,
 ) -> None:
-    """Run the command."""
-    from likewise.errors import InvalidInput, InvalidParameter
+    """Choose a recipe and threshold from labeled pairs.
+
+    --labels is a CSV or TSV file with the columns doc_id_a, doc_id_b and label (1 for duplicates, 0 otherwise), for
+    example exported from the pages of likewise serve. Without --labels, pairs are shown in the terminal. Answer with y,
+    n, s (skip), u (undo) or q (quit). Answers are saved in RECIPE.labels.csv; repeat the same command to continue.
+
+    Writes a recipe file for --recipe, and reports precision, recall and F1 on held-out labels.
+
+    \b
+    Examples:
+      likewise tune articles.jsonl --labels pairs.csv -o recipe.json
+      likewise tune articles.jsonl -o recipe.json
+      likewise dedup articles.jsonl -o out --recipe recipe.json
+    """
     from likewise.io.output.whole import WholeFile
     from likewise.tuning import Labels, open_tuner, read_labels, write_recipe
 
@@ -144,7 +142,6 @@ def command(
 
 def _check_out(out: Path, labels: Path) -> None:
     """Raise if the recipe would overwrite a file that is not a recipe: labels are hours of work."""
-    from likewise.errors import InvalidInput, InvalidParameter, LikewiseError
     from likewise.recipe.recipe import Recipe
 
     if os.path.realpath(out) == os.path.realpath(labels):

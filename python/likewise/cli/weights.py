@@ -9,25 +9,11 @@ import click
 
 from likewise.cli.options.commands import WRITE, LongCommand, flag, option
 from likewise.cli.options.recipe import INPUTS, QUIET, feature_options, input_options, take_recipe, take_run
-from likewise.errors import counted, parse_size
+from likewise.errors import InvalidParameter, counted, parse_size
 from likewise.progress import shown
 
-_HELP = """Count document frequencies and write a weight table.
 
-A feature found in df of n documents has the weight round(15 ln(n/df) / ln n), at least 1; n is at least 20. An unknown
-feature has 15. Documents with equal feature sets count once. The table records its tokens, shingle and seed, so that
---weights TABLE needs no other options. Runs, sketches and indexes made with a table store its identity and reject
-other tables.
-
-\b
-Examples:
-  likewise weights articles.jsonl -o articles.weights
-  likewise dedup new.jsonl -o out --weights articles.weights
-  likewise sketch notes.jsonl -o notes.parquet --method simhash --weights notes.weights
-"""
-
-
-@click.command("weights", cls=LongCommand, help=_HELP)
+@click.command("weights", cls=LongCommand)
 @INPUTS
 @option("-o --out W", "Output file.", WRITE, required=True)
 @option(
@@ -41,9 +27,20 @@ Examples:
 @QUIET
 @flag("--json", "Print counts as JSON to stdout.", to="as_json")
 def command(inputs: tuple[str, ...], out: Path, memory: str, quiet: bool, as_json: bool, **options: Any) -> None:
-    """Run the command."""
+    """Count document frequencies and write a weight table.
+
+    A feature found in df of n documents has the weight round(15 ln(n/df) / ln n), at least 1; n is at least 20. An
+    unknown feature has 15. Documents with equal feature sets count once. The table records its tokens, shingle and
+    seed, so that --weights TABLE needs no other options. Runs, sketches and indexes made with a table store its
+    identity and reject other tables.
+
+    \b
+    Examples:
+      likewise weights articles.jsonl -o articles.weights
+      likewise dedup new.jsonl -o out --weights articles.weights
+      likewise sketch notes.jsonl -o notes.parquet --method simhash --weights notes.weights
+    """
     from likewise.batch.read.weighing import doubts_of, weigh_files
-    from likewise.errors import InvalidParameter
     from likewise.io.output.whole import WholeFile
     from likewise.recipe.presets import with_preset
 

@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -26,9 +26,6 @@ from likewise.job.reading import Counts, Part, each_part, found_inputs, listed
 from likewise.progress import Progress, shows_progress, taken
 from likewise.recipe.recipe import Recipe
 from likewise.stages.sketch import EMPTY
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 # A document contains the given one, rather than being near it, if the given one is a smaller share of its bytes.
 _LEAST_COVERAGE = 0.8
@@ -64,8 +61,8 @@ class Copies:
         Counts by place, seconds, and places that the search does not reach.
     """
 
-    copies: "pa.Table"
-    given: "pa.Table"
+    copies: pa.Table
+    given: pa.Table
     summary: dict[str, Any]
 
     def __repr__(self) -> str:
@@ -247,17 +244,6 @@ class _Scanned(NamedTuple):
     num_bytes: NDArray[np.int64]
 
 
-class _Hits(NamedTuple):
-    """Documents with a copy: source, position among the documents of the source, and place in its file."""
-
-    source: list[NDArray[np.int64]]
-    position: list[NDArray[np.int64]]
-    offset: list[NDArray[np.int64]]
-    length: list[NDArray[np.int64]]
-    num_bytes: list[NDArray[np.int64]]
-    doc_id: list[list[str]]
-
-
 class _Search:
     """Search for documents in all places."""
 
@@ -305,13 +291,13 @@ class _Search:
 
     def in_files(self, items: Items, given: _Given) -> list[_Row]:
         """Return the copies in corpora and runs."""
-        known, hits = np.array(given.known(), np.int64), _Hits([], [], [], [], [], [])
+        known = np.array(given.known(), np.int64)
         if not len(known) or not self._sources:
             return []
         digests = _digests(items.texts, 1)
         numbers = {id(source): number for number, source in enumerate(self._sources)}
         sizes = [0] * len(self._sources)
-        candidates, exact, first_hit = [], [], 0
+        hits, candidates, exact, first_hit = [], [], [], 0
 
         def scanned(texts: _native.Texts, threads: int) -> _Scanned:
             found = _equal(_digests(texts, threads), digests)
@@ -322,12 +308,10 @@ class _Search:
             rows = np.unique(np.concatenate([made.candidates.rows, made.exact_rows]))
             candidates.append(made.candidates._replace(rows=first_hit + np.searchsorted(rows, made.candidates.rows)))
             exact.append((first_hit + np.searchsorted(rows, made.exact_rows), made.exact_items))
-            hits.source.append(np.full(len(rows), number))
-            hits.position.append(sizes[number] + rows)
-            hits.offset.append(part.offsets[rows])
-            hits.length.append(part.lengths[rows])
-            hits.num_bytes.append(made.num_bytes[rows])
-            hits.doc_id.append(part.doc_ids.take(number_column(rows)).to_pylist())
+            # Source, position among its documents, place in its file, and size of each document with a copy.
+            about = (np.full(len(rows), number), sizes[number] + rows, part.offsets[rows], part.lengths[rows])
+            doc_ids = part.doc_ids.take(number_column(rows)).cast(pa.string())
+            hits.append([*map(number_column, (*about, made.num_bytes[rows])), doc_ids])
             first_hit += len(rows)
             sizes[number] += len(part)
             self.num_documents[self._place_of[number]] += len(part)
@@ -370,19 +354,17 @@ class _Search:
         self,
         items: Items,
         known: NDArray[np.int64],
-        hits: _Hits,
+        hits: Sequence[Sequence[Any]],
         candidates: Candidates,
         exact: Sequence[tuple[NDArray[np.int64], NDArray[np.int64]]],
     ) -> list[_Row]:
         """Return the copies among the documents with hits, in document order."""
         found = items.found(candidates)
         windows, of_item = items.expanded(found.texts)
-        equal = set(zip(*(np.concatenate(column).tolist() for column in zip(*exact, strict=True)), strict=True))
-        source, position, offset, length, num_bytes = (
-            np.concatenate(column).tolist()
-            for column in (hits.source, hits.position, hits.offset, hits.length, hits.num_bytes)
+        source, position, offset, length, num_bytes, doc_id = (
+            pa.chunked_array(column).to_pylist() for column in zip(*hits, strict=True)
         )
-        doc_id = [one for part in hits.doc_id for one in part]
+        equal = set(zip(*(np.concatenate(column).tolist() for column in zip(*exact, strict=True)), strict=True))
         sizes = np.asarray(items.texts.lengths()).tolist()
 
         def row(hit: int, item: int, kind: str, span: tuple[int, int], about: tuple[float, float, int | None]) -> _Row:

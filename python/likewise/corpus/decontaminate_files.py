@@ -1,7 +1,6 @@
 """Find items of evaluation sets in files of documents, as in `likewise decontaminate`."""
 
 import json
-import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
@@ -17,7 +16,6 @@ from likewise import _native
 from likewise.arrays import ArrowTable
 from likewise.batch.parts.collection import Collection, emptied, num_kept, write_documents
 from likewise.batch.parts.units import check_rewriting
-from likewise.batch.read.weighing import doubts_of
 from likewise.corpus.items import (
     Candidates,
     ContainmentRules,
@@ -33,6 +31,7 @@ from likewise.errors import InvalidInput, InvalidParameter, check_choice
 from likewise.io.inputs import Inputs
 from likewise.io.kept import check_annotated, write_files
 from likewise.io.output.directory import ANNOTATED, CONTAMINATED, ERRORS, ITEMS, KEPT
+from likewise.io.output.whole import write_whole
 from likewise.io.places import Watch
 from likewise.io.source.added import Added, AddedFields
 from likewise.io.source.bad_rows import BadRowTally, write_errors
@@ -168,10 +167,7 @@ def decontaminate_files(
         scanned = _Scanned(found, own, job)
         with timing.wall("scanning"):
             scanned.scan()
-            if table is not None:
-                own.weigh(table)
-                for doubt in doubts_of(table):
-                    report(Warned(doubt))
+            own.weigh(table, report)
         with job.writing() as work:
             result = _write_evidence(scanned, own, job)
             write_errors((*bad_items, *_bad_rows(scanned)), work / ERRORS)
@@ -301,12 +297,7 @@ class _Scanned:
             "counts": [counts.num_documents, counts.num_bad_rows, counts.num_blank_lines],
             "num_counted": num_counted,
         }
-        unfinished = self._parts / "unfinished"
-        with unfinished.open("w", encoding="utf-8", newline="\n") as file:
-            json.dump(about, file)
-            file.flush()
-            os.fsync(file.fileno())
-        unfinished.rename(self._done(number))
+        write_whole(self._done(number), json.dumps(about), is_synced=True)
         if number:
             (self._parts / f"{number - 1}.counts.npz").unlink(missing_ok=True)
 

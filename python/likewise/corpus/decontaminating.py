@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 
 from likewise.arrays import ColumnData, TextData
 from likewise.batch.in_memory import Nulls, document_source, null_option_named
-from likewise.batch.read.weighing import doubts_of
 from likewise.corpus.items import (
     DEFAULT_MIN_NGRAMS,
     DEFAULT_MIN_SHARE,
@@ -29,13 +28,10 @@ from likewise.io.tables.columns import number_column
 from likewise.io.tables.tables import with_id_types
 from likewise.job.options import RunContext, RunRules
 from likewise.job.reading import Counts, each_part
-from likewise.progress import Progress, Warned, shows_progress, taken
+from likewise.progress import Progress, shows_progress, taken
 from likewise.recipe.recipe import Recipe
 from likewise.recipe.weights import Weights
 from likewise.stages.text import TextField
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,8 +55,8 @@ class Decontamination:
         Counts, rules, seconds. ``items`` has the counts of each set.
     """
 
-    evidence: "pa.Table"
-    items: "pa.Table"
+    evidence: pa.Table
+    items: pa.Table
     kept: NDArray[np.bool_]
     summary: dict[str, Any]
 
@@ -166,10 +162,7 @@ def decontaminate(
             lines.append(part.lines)
             doc_ids.append(part.doc_ids.take(number_column(part.made.rows)))
             candidates.append(part.made._replace(rows=part.lines[part.made.rows]))
-    if table is not None:
-        own.weigh(table)
-        for doubt in doubts_of(table):
-            context.progress(Warned(doubt))
+    own.weigh(table, context.progress)
     found = own.found(Candidates.joined(candidates))
     ids_of_all = pa.chunked_array([column.cast(pa.string()) for column in doc_ids], pa.string())
     kept = np.full(counts.num_documents + counts.num_bad_rows, nulls == "keep")

@@ -1,7 +1,6 @@
 """Items of evaluation sets: reading their texts, and evidence for the documents that contain them."""
 
 import json
-import math
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -15,7 +14,16 @@ from numpy.typing import NDArray
 
 from likewise import _native
 from likewise.arrays import ArrowSchema, ArrowTable, TextData
-from likewise.errors import InvalidInput, InvalidParameter, RecipeMismatch, check_choice, check_integer, counted
+from likewise.batch.read.weighing import doubts_of
+from likewise.errors import (
+    InvalidInput,
+    InvalidParameter,
+    RecipeMismatch,
+    check_choice,
+    check_integer,
+    counted,
+    fraction_check,
+)
 from likewise.io.formats import format_by_name
 from likewise.io.places import Watch
 from likewise.io.source.bad_rows import BadRowTally
@@ -156,10 +164,7 @@ class ContainmentRules:
 
     def __post_init__(self) -> None:
         for name in ("threshold", "min_share"):
-            value: object = getattr(self, name)
-            is_number = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
-            if not is_number or not 0 <= float(str(value)) <= 1:
-                raise InvalidParameter(name, f"{value!r} is not a number from 0 to 1")
+            object.__setattr__(self, name, fraction_check(zero=True, one=True)(name, getattr(self, name)))
         check_integer("min_ngrams", self.min_ngrams, 1, 2**31 - 1)
         check_choice("unsure", self.unsure, UNSURE)
 
@@ -254,12 +259,16 @@ class Items:
         """Continue from the counts of an earlier table of the same texts."""
         self.table = _native.ItemTable(self.texts, min_ngrams=self.rules.min_ngrams, counts=counts)
 
-    def weigh(self, weights: Weights) -> None:
+    def weigh(self, weights: Weights | None, progress: Progress) -> None:
         """Replace the counts of n-grams with those of a suitable table, after all documents were scanned."""
+        if weights is None:
+            return
         grams, words, num_documents, num_sampled = self.table.counts()
         counts = document_counts(self.texts, np.asarray(grams), weights)
         self.restore((counts, np.asarray(words), num_documents, num_sampled))
         self._weights = weights
+        for doubt in doubts_of(weights):
+            progress(Warned(doubt))
 
     def scan(self, texts: _native.Texts, threads: int) -> Candidates:
         """Count n-grams in some documents and return candidate windows in them; rows count from 0."""

@@ -7,7 +7,7 @@ matches a training document.
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import Any, Unpack
 
 import numpy as np
 import pyarrow as pa
@@ -31,9 +31,6 @@ from likewise.recipe.recipe import GivenRecipe, Recipe, as_recipe
 from likewise.stages.documents import Tokenizer
 from likewise.stages.text import TextField
 
-if TYPE_CHECKING:
-    import pyarrow as pa
-
 
 @dataclass(frozen=True, eq=False)
 class Leaks:
@@ -53,7 +50,7 @@ class Leaks:
         each other split, num_leaked (documents with a near-duplicate there) and num_pairs.
     """
 
-    pairs: "pa.Table"
+    pairs: pa.Table
     kept: dict[str, NDArray[np.bool_]]
     summary: dict[str, Any]
 

@@ -4,11 +4,10 @@ Without a table, rarity weights are counted on the references only, so an answer
 query, not on other queries.
 """
 
-import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple, TypeVar
+from typing import Any, BinaryIO, NamedTuple, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -17,7 +16,7 @@ from numpy.typing import NDArray
 from likewise import _native
 from likewise.arrays import ArrowSchema, ArrowTable, ColumnData
 from likewise.batch.in_memory import document_source
-from likewise.errors import InvalidInput, InvalidParameter, check_integer, num_threads
+from likewise.errors import InvalidInput, InvalidParameter, check_integer, fraction_check, num_threads
 from likewise.hamming.ids import first_double, id_keys
 from likewise.io.output.row_files import RowWriter
 from likewise.io.output.scratch import scratch_for
@@ -35,9 +34,6 @@ from likewise.recipe.recipe import GivenRecipe, Recipe, as_recipe
 from likewise.stages.documents import Tokenizer
 from likewise.stages.text import TextField
 from likewise.stages.weights import with_counted
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 _Made = TypeVar("_Made")
 DEFAULT_TOP = 1
@@ -64,7 +60,7 @@ def match(
     tokenizer: Tokenizer | None = None,
     threads: int | None = None,
     progress: Progress | bool | None = None,
-) -> "pa.Table":
+) -> pa.Table:
     """Find the references that each query contains or resembles, best first.
 
     Parameters
@@ -180,10 +176,7 @@ class _Asked:
 
     def __post_init__(self) -> None:
         check_integer("top", self.top, 1, 2**32 - 1)
-        score: object = self.min_score
-        is_number = isinstance(score, int | float) and not isinstance(score, bool) and math.isfinite(score)
-        if not is_number or not 0.0 <= self.min_score <= 1.0:
-            raise InvalidParameter("min_score", f"{score!r} is not a number from 0 to 1")
+        object.__setattr__(self, "min_score", fraction_check(zero=True, one=True)("min_score", self.min_score))
 
 
 class _Best(NamedTuple):

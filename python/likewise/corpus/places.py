@@ -14,7 +14,7 @@ from likewise.arrays import ArrowTable
 from likewise.batch.against.references import is_finished_run, kept_files
 from likewise.errors import InvalidInput, LikewiseError
 from likewise.io.output.directory import EVIDENCE
-from likewise.io.output.evidence import INPUT
+from likewise.io.output.evidence import INPUT, read_evidence
 from likewise.io.output.summaries import is_over_parts, read_summary
 from likewise.io.source.source import InputFile
 from likewise.io.tables.columns import numbers_of
@@ -39,6 +39,7 @@ _COLUMNS = (
     "kept_file",
     "kept_offset",
     "similarity",
+    "kept_source",
 )
 
 
@@ -82,14 +83,7 @@ class RunPlace:
 
     @cached_property
     def _evidence(self) -> ArrowTable:
-        import pyarrow.parquet as pq
-
-        path = Path(self.name) / EVIDENCE
-        try:
-            table = pq.ParquetFile(path).read().select([*_COLUMNS, "kept_source"])
-        except (OSError, ValueError, KeyError) as error:
-            raise InvalidInput(f"cannot read the evidence of the run: {error}", str(path)) from error
-        return table.sort_by("row")
+        return read_evidence(Path(self.name) / EVIDENCE, _COLUMNS).sort_by("row")
 
     @cached_property
     def _kept_rows(self) -> dict[str, NDArray[np.int64]]:

@@ -22,22 +22,15 @@ if TYPE_CHECKING:
     from likewise.hamming.plan import plan_hamming as plan_hamming
     from likewise.hamming.stream import hamming_stream as hamming_stream
 
-_HOMES = {
-    "Costs": "costs",
-    "HammingIndex": "index",
-    "HammingPlan": "plan",
-    "Matches": "matches",
-    "PlannedSearch": "plan",
-    "SearchKey": "plan",
-    "WrittenPairs": "pairs",
-    "bit_frequencies": "plan",
-    "bit_statistics": "plan",
-    "hamming_distance": "pairs",
-    "hamming_join": "pairs",
-    "hamming_pairs": "pairs",
-    "hamming_stream": "stream",
-    "plan_hamming": "plan",
+_MODULES = {
+    "costs": ("Costs",),
+    "index": ("HammingIndex",),
+    "matches": ("Matches",),
+    "pairs": ("WrittenPairs", "hamming_distance", "hamming_join", "hamming_pairs"),
+    "plan": ("HammingPlan", "PlannedSearch", "SearchKey", "bit_frequencies", "bit_statistics", "plan_hamming"),
+    "stream": ("hamming_stream",),
 }
+_HOMES = {name: module for module, names in _MODULES.items() for name in names}
 __all__ = list(_HOMES)
 
 

@@ -8,7 +8,7 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,36 +30,30 @@ _MIN_MEMORY = 256_000_000
 _BYTES_BESIDE = 64 << 20
 
 
-def write_hamming_file(
-    native: _native.HammingSet,
-    path: Path,
-    *,
-    recipe: Recipe | None,
-    empty_rows: NDArray[np.int64],
-    num_rows: int,
-    with_rows: bool,
-    ids: ColumnData,
-) -> None:
-    """Write an index to one file. The file is renamed into place only when it is complete."""
-    native.save(str(path), text_beside(recipe, empty_rows, num_rows, with_rows=with_rows), ids_beside(ids))
+class Described(NamedTuple):
+    """What the file of an index stores in addition to its tables."""
+
+    recipe: Recipe | None
+    empty_rows: NDArray[np.int64]
+    num_rows: int
+    with_rows: bool
+    # The ids as an Arrow column; None without ids
+    ids: Any
+
+    def stored(self) -> tuple[str, bytes | None]:
+        """Return the description of the fingerprints as JSON, and the ids, as the file stores them."""
+        fields = {
+            "recipe": None if self.recipe is None else json.loads(self.recipe.to_json()),
+            "sketch_id": None if self.recipe is None else self.recipe.sketch_id,
+            "empty_rows": self.empty_rows.tolist(),
+            "num_rows": self.num_rows,
+            "with_rows": self.with_rows,
+        }
+        return json.dumps(fields, sort_keys=True), _packed(self.ids)
 
 
-def text_beside(recipe: Recipe | None, empty_rows: NDArray[Any], num_rows: int, *, with_rows: bool) -> str:
-    """Return the description of the fingerprints in the file, as JSON."""
-    fields = {
-        "recipe": None if recipe is None else json.loads(recipe.to_json()),
-        "sketch_id": None if recipe is None else recipe.sketch_id,
-        "empty_rows": empty_rows.tolist(),
-        "num_rows": num_rows,
-        "with_rows": with_rows,
-    }
-    return json.dumps(fields, sort_keys=True)
-
-
-def read_hamming_file(
-    path: Path, *, verify: bool
-) -> tuple[_native.HammingSet, Recipe | None, NDArray[np.int64], int, bool, Any]:
-    """Open a file written by :func:`write_hamming_file`."""
+def read_hamming_file(path: Path, *, verify: bool) -> tuple[_native.HammingSet, Described]:
+    """Open the file of an index."""
     native, text, ids = _native.HammingSet.open(str(path), verify=verify)
     try:
         extra = json.loads(text)
@@ -67,15 +61,14 @@ def read_hamming_file(
         if recipe is not None and recipe.sketch_id != extra["sketch_id"]:
             raise InvalidInput("the recipe does not match the recipe id stored with it", str(path))
         empty_rows = np.array(extra["empty_rows"], np.int64)
-        return native, recipe, empty_rows, extra["num_rows"], extra["with_rows"], _ids_of(ids)
+        return native, Described(recipe, empty_rows, extra["num_rows"], extra["with_rows"], _ids_of(ids))
     except (ValueError, RecursionError, KeyError, TypeError) as error:
         if isinstance(error, InvalidInput):
             raise
         raise InvalidInput(f"cannot read the description of the index: {error}", str(path)) from error
 
 
-def ids_beside(ids: ColumnData) -> bytes | None:
-    """Return ids as stored in the file."""
+def _packed(ids: ColumnData) -> bytes | None:
     if ids is None:
         return None
     import pyarrow as pa
@@ -84,8 +77,7 @@ def ids_beside(ids: ColumnData) -> bytes | None:
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, batch.schema) as writer:
         writer.write_batch(batch)
-    content: bytes = sink.getvalue().to_pybytes()
-    return content
+    return bytes(sink.getvalue())
 
 
 def _ids_of(content: bytes | None) -> ArrowColumn:
@@ -193,6 +185,8 @@ class BuiltOutOfCore(ABC):
             if not with_rows and len(file.empty_rows):
                 raise InvalidParameter("ids", "an index without rows cannot represent empty texts; remove them")
             row_ids = RowIds(None if ids is False else ids, file.num_rows, lambda rows: np.ones(len(rows), bool))
+            empty_rows = file.empty_rows.astype(np.int64)
+            described = Described(file.recipe, empty_rows, file.num_rows, with_rows, row_ids.column())
             keys = _planned(file, bits, within, table_bytes, with_rows=with_rows) if plan is None else keys_of(plan)
 
             def check(num_bytes: int, beside: int) -> None:
@@ -205,8 +199,7 @@ class BuiltOutOfCore(ABC):
                         file.native,
                         bits,
                         str(path),
-                        text_beside(file.recipe, file.empty_rows.astype(np.int64), file.num_rows, with_rows=with_rows),
-                        ids_beside(row_ids.column()),
+                        *described.stored(),
                         within=within,
                         keys=keys,
                         with_rows=with_rows,
@@ -217,21 +210,12 @@ class BuiltOutOfCore(ABC):
                     )
             else:
                 check(8 * -(-bits // 64) * file.num_rows, 0)
-                _write_scanned(file, bits, path, within, row_ids.column(), memory_bytes, with_rows=with_rows)
+                _write_scanned(file, bits, path, within, memory_bytes, described)
         progress(StageFinished("building", time.perf_counter() - started))
         return cls.open(path, threads=threads)
 
 
-def _write_scanned(
-    file: FlatFile,
-    bits: int,
-    path: Path,
-    within: int,
-    ids: ColumnData,
-    memory_bytes: int,
-    *,
-    with_rows: bool,
-) -> None:
+def _write_scanned(file: FlatFile, bits: int, path: Path, within: int, memory_bytes: int, described: Described) -> None:
     """Write an index without tables. An open index of this kind is entirely in memory."""
     num_words = -(-bits // 64)
     needed = 4 * 8 * num_words * file.num_rows
@@ -241,18 +225,9 @@ def _write_scanned(
         )
     words = np.fromfile(file.path, "<u8", file.num_rows * num_words, offset=file.offset).reshape(-1, num_words)
     rows = np.delete(np.arange(file.num_rows, dtype=np.uint32), file.empty_rows)
-    native = _native.HammingSet(
-        np.ascontiguousarray(words[rows]).reshape(-1), bits, within=within, rows=rows, with_rows=with_rows, keys=[]
-    )
-    write_hamming_file(
-        native,
-        path,
-        recipe=file.recipe,
-        empty_rows=file.empty_rows.astype(np.int64),
-        num_rows=file.num_rows,
-        with_rows=with_rows,
-        ids=ids,
-    )
+    flat, with_rows = np.ascontiguousarray(words[rows]).reshape(-1), described.with_rows
+    native = _native.HammingSet(flat, bits, within=within, rows=rows, with_rows=with_rows, keys=[])
+    native.save(str(path), *described.stored())
 
 
 def _planned(

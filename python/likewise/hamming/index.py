@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from likewise import _native
 from likewise.arrays import ColumnData
 from likewise.errors import InvalidParameter, check_integer, num_threads, take_bytes
-from likewise.hamming.build import BuiltOutOfCore, read_hamming_file, write_hamming_file
+from likewise.hamming.build import BuiltOutOfCore, Described, read_hamming_file
 from likewise.hamming.ids import RowIds
 from likewise.hamming.matches import (
     MAX_ROWS,
@@ -309,15 +309,8 @@ class HammingIndex(BuiltOutOfCore):
         path exists but is not a regular file.
         """
         with self._ids.changing():
-            write_hamming_file(
-                self._native,
-                Path(path),
-                recipe=self._recipe,
-                empty_rows=self._empty_rows,
-                num_rows=self._ids.num_rows,
-                with_rows=self._with_rows,
-                ids=self._ids.column(),
-            )
+            about = (self._recipe, self._empty_rows, self._ids.num_rows, self._with_rows, self._ids.column())
+            self._native.save(str(path), *Described(*about).stored())
 
     @classmethod
     def open(cls, path: str | Path, *, verify: bool = False, threads: int | None = None) -> Self:
@@ -338,12 +331,12 @@ class HammingIndex(BuiltOutOfCore):
         InvalidInput
             If the file is damaged or is not a Hamming index. The error names the place.
         """
-        native, recipe, empty_rows, num_rows, with_rows, ids = read_hamming_file(Path(path), verify=verify)
+        native, found = read_hamming_file(Path(path), verify=verify)
         index = cls.__new__(cls)
         index._threads = num_threads(threads)
-        index._recipe, index._bits, index._with_rows = recipe, native.bits, with_rows
-        index._native, index._empty_rows = native, empty_rows
-        index._ids = RowIds(ids, num_rows, index._holds, is_checked=True)
+        index._recipe, index._bits, index._with_rows = found.recipe, native.bits, found.with_rows
+        index._native, index._empty_rows = native, found.empty_rows
+        index._ids = RowIds(found.ids, found.num_rows, index._holds, is_checked=True)
         return index
 
     def _holds(self, rows: NDArray[np.int64]) -> NDArray[np.bool_]:

@@ -10,12 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 import likewise
-from likewise.errors import InvalidParameter, MissingExtra
+from likewise.errors import InvalidParameter, needs
 
-try:
+with needs("datasets", "likewise.integrations.datasets"):
     from datasets import Dataset, DatasetDict, IterableDataset
-except ImportError as error:
-    raise MissingExtra("datasets", "likewise.integrations.datasets") from error
 
 
 def dedup(

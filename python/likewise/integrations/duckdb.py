@@ -11,12 +11,10 @@ import pyarrow as pa
 
 import likewise
 from likewise.arrays import ArrowTable, TextData
-from likewise.errors import InvalidParameter, MissingExtra
+from likewise.errors import InvalidParameter, needs
 
-try:
+with needs("duckdb", "likewise.integrations.duckdb"):
     from duckdb import CatalogException, DuckDBPyConnection, InvalidInputException
-except ImportError as error:
-    raise MissingExtra("duckdb", "likewise.integrations.duckdb") from error
 
 
 def dedup(relation: ArrowTable, text: TextData = "text", recipe: Any = None, **options: Any) -> Any:

@@ -3,12 +3,10 @@
 import dataclasses
 from typing import Any, Self
 
-from likewise.errors import InvalidParameter, MissingExtra
+from likewise.errors import InvalidParameter, needs
 
-try:
+with needs("haystack", "likewise.integrations.haystack"):
     from haystack import Document, component, default_from_dict, default_to_dict
-except ImportError as error:
-    raise MissingExtra("haystack", "likewise.integrations.haystack") from error
 
 from likewise.integrations.chunks import ChunkRules
 from likewise.recipe.recipe import Recipe

@@ -3,12 +3,10 @@
 from collections.abc import Sequence
 from typing import Any
 
-from likewise.errors import MissingExtra
+from likewise.errors import needs
 
-try:
+with needs("langchain", "likewise.integrations.langchain"):
     from langchain_core.documents import BaseDocumentCompressor, BaseDocumentTransformer, Document
-except ImportError as error:
-    raise MissingExtra("langchain", "likewise.integrations.langchain") from error
 
 from pydantic import PrivateAttr
 

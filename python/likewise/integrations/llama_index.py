@@ -3,12 +3,10 @@
 from collections.abc import Sequence
 from typing import Any
 
-from likewise.errors import MissingExtra
+from likewise.errors import needs
 
-try:
+with needs("llama-index", "likewise.integrations.llama_index"):
     from llama_index.core.schema import BaseNode, MetadataMode, TransformComponent
-except ImportError as error:
-    raise MissingExtra("llama-index", "likewise.integrations.llama_index") from error
 
 from pydantic import PrivateAttr
 

@@ -5,14 +5,12 @@ import os
 from collections.abc import Callable
 from typing import Any, ParamSpec, TypeVar
 
-from likewise.errors import LikewiseError, MissingExtra
+from likewise.errors import LikewiseError, needs
 
-try:
+with needs("mcp", "likewise.integrations.mcp"):
     from mcp.server.mcpserver import MCPServer
     from mcp.server.mcpserver.exceptions import ToolError
     from mcp.types import ToolAnnotations
-except ImportError as error:
-    raise MissingExtra("mcp", "likewise.integrations.mcp") from error
 
 import likewise
 from likewise.index import Index

@@ -9,12 +9,10 @@ import pyarrow as pa
 
 import likewise
 from likewise.arrays import ArrowTable, TextData
-from likewise.errors import InvalidInput, MissingExtra
+from likewise.errors import InvalidInput, needs
 
-try:
+with needs("pandas", "likewise.integrations.pandas"):
     import pandas as pd
-except ImportError as error:
-    raise MissingExtra("pandas", "likewise.integrations.pandas") from error
 
 _INTEGERS = ("Int8", "Int16", "Int32", "Int64", "UInt8", "UInt16", "UInt32", "UInt64")
 _NULLABLE = {getattr(pa, name.lower())(): pd.api.types.pandas_dtype(name) for name in _INTEGERS}

@@ -9,13 +9,11 @@ import numpy as np
 
 import likewise
 from likewise.arrays import ArrowColumn, ArrowTable, TextData
-from likewise.errors import MissingExtra
+from likewise.errors import needs
 from likewise.stages.features import tokens
 
-try:
+with needs("polars", "likewise.integrations.polars"):
     import polars as pl
-except ImportError as error:
-    raise MissingExtra("polars", "likewise.integrations.polars") from error
 
 
 @pl.api.register_dataframe_namespace("likewise")

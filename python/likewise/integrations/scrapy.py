@@ -3,14 +3,12 @@
 import logging
 from typing import Any, Self
 
-from likewise.errors import InvalidInput, InvalidParameter, MissingExtra
+from likewise.errors import InvalidInput, InvalidParameter, needs
 
-try:
+with needs("scrapy", "likewise.integrations.scrapy"):
     from itemadapter import ItemAdapter
     from scrapy.exceptions import DropItem
     from scrapy.utils.asyncio import run_in_thread
-except ImportError as error:
-    raise MissingExtra("scrapy", "likewise.integrations.scrapy") from error
 
 from likewise.index import Verdict
 from likewise.service.client.opening import open_index

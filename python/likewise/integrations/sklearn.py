@@ -11,15 +11,13 @@ import numpy as np
 import likewise
 from likewise.arrays import TextData
 from likewise.batch.in_memory import Nulls
-from likewise.errors import InvalidParameter, MissingExtra
+from likewise.errors import InvalidParameter, needs
 from likewise.recipe.methods import SimHash
 from likewise.recipe.recipe import GivenRecipe, as_recipe
 from likewise.stages.text import TextField
 
-try:
+with needs("sklearn", "likewise.integrations.sklearn"):
     from sklearn import base, model_selection
-except ImportError as error:
-    raise MissingExtra("sklearn", "likewise.integrations.sklearn") from error
 
 
 class NearDuplicateGroups(base.BaseEstimator):

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from types import MappingProxyType
 from typing import Literal
 
@@ -46,83 +47,66 @@ class MeasureFacts:
 _SETS = ("texts", "sets", "weighted sets")
 _LINEAR = "linear; under 1 us for sets of 300"
 _PRODUCT = "product of the lengths / 64; at most 0.6 s at 64 kB, 3.5 s at 200 kB, 6 s beyond"
+_facts = partial(MeasureFacts, is_symmetric=True, verifies=True, cost=_LINEAR)
 _FACTS = (
-    MeasureFacts(
+    _facts(
         "jaccard",
         "shared features divided by all features (resemblance)",
         "sum min(a,b) / sum max(a,b)",
         (*_SETS, "signatures", "filters"),
-        is_symmetric=True,
-        verifies=True,
-        cost=_LINEAR,
         source="Jaccard 1901; Broder 1997",
     ),
-    MeasureFacts(
+    _facts(
         "containment",
         "share of the first document's features found in the second",
         "sum min(a,b) / sum a",
         _SETS,
         is_symmetric=False,
-        verifies=True,
-        cost=_LINEAR,
         source="Broder 1997",
     ),
-    MeasureFacts(
+    _facts(
         "cosine",
         "cosine of the angle between the weight vectors",
         "sum a*b / sqrt(sum a^2 * sum b^2)",
         (*_SETS, "fingerprints", "filters"),
-        is_symmetric=True,
-        verifies=True,
-        cost=_LINEAR,
         source="Salton, Wong, Yang 1975; for fingerprints Charikar 2002",
     ),
-    MeasureFacts(
+    _facts(
         "dice",
         "twice the shared features divided by the sum of both feature counts; 2J / (1 + J) for Jaccard similarity J",
         "2 sum min(a,b) / (sum a + sum b)",
         (*_SETS, "signatures", "filters"),
-        is_symmetric=True,
-        verifies=True,
-        cost=_LINEAR,
         source="Dice 1945; Sorensen 1948",
     ),
-    MeasureFacts(
+    _facts(
         "overlap",
         "share of the smaller document's features found in the larger; the greater of the two containments",
         "sum min(a,b) / min(sum a, sum b)",
         (*_SETS, "filters"),
-        is_symmetric=True,
-        verifies=True,
-        cost=_LINEAR,
         source="Szymkiewicz 1934; Simpson 1943",
     ),
-    MeasureFacts(
+    _facts(
         "hamming",
         "share of equal positions: bits of fingerprints, or items of sequences of equal length",
         "1 - distance / bits",
         ("texts", "sequences", "fingerprints", "filters"),
-        is_symmetric=True,
-        verifies=True,
         cost="nanoseconds, given the fingerprints",
         source="Hamming 1950; fingerprints Charikar 2002",
     ),
-    MeasureFacts(
+    _facts(
         "lcs",
         "longest common subsequence: items in both in the same order, gaps allowed",
         "2 LCS / (n + m)",
         ("texts", "sequences"),
-        is_symmetric=True,
         verifies=False,
         cost=_PRODUCT,
         source="Wagner, Fischer 1974; bit-parallel: Hyyro 2004",
     ),
-    MeasureFacts(
+    _facts(
         "edit",
         "share of items that need no insertion, deletion or substitution to turn one into the other",
         "1 - Levenshtein / max(n, m)",
         ("texts", "sequences"),
-        is_symmetric=True,
         verifies=False,
         cost=_PRODUCT,
         source="Levenshtein 1966; bit-parallel: Myers 1999, Hyyro 2003",

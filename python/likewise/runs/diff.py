@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from likewise.arrays import ArrowTable
+from likewise.errors import differing
 from likewise.io.kept import BATCH_ROWS, kept_copies, kept_documents, kinds_of
 from likewise.io.output.directory import EVIDENCE
-from likewise.io.output.evidence import readable
+from likewise.io.output.evidence import read_evidence
 from likewise.io.output.summaries import read_summary
 
 Item = TypeVar("Item")
@@ -161,7 +162,7 @@ def compare_runs(first: Path, second: Path, *, most: int = _MOST_NAMED, with_cou
     and kept documents in input order. Container bytes and timings are not compared.
     """
     one, two = read_summary(first), read_summary(second)
-    counts = {name: (one.get(name), two.get(name)) for name in _COUNTS if one.get(name) != two.get(name)}
+    counts = {name: (a, b) for name in _COUNTS if (a := one.get(name)) != (b := two.get(name))}
     evidence = _evidence_differences(first, second, most, with_counts=with_counts)
     compared, found = "recipe, evidence", None
     kept = [kept_copies(run, summary) for run, summary in ((first, one), (second, two))]
@@ -190,14 +191,11 @@ def _first(besides: Iterator[Beside[Any]], most: int, *, with_counts: bool) -> D
 def _recipe_differences(one: dict[str, Any], two: dict[str, Any]) -> dict[str, tuple[Any, Any]]:
     if one["recipe_id"] == two["recipe_id"]:
         return {}
-    mine, theirs = one["recipe"], two["recipe"]
-    names = [name for name in sorted({*mine, *theirs}) if mine.get(name) != theirs.get(name)]
-    found = {name: (mine.get(name), theirs.get(name)) for name in names}
-    return found or {"recipe_id": (one["recipe_id"], two["recipe_id"])}
+    return differing(one["recipe"], two["recipe"]) or {"recipe_id": (one["recipe_id"], two["recipe_id"])}
 
 
 def _evidence_differences(first: Path, second: Path, most: int, *, with_counts: bool) -> Differing:
-    one, two = _evidence(first), _evidence(second)
+    one, two = read_evidence(first / EVIDENCE), read_evidence(second / EVIDENCE)
     # Report another recipe by its fields, not by every row.
     left_out = {*_PLACES, "recipe_id"}
     columns = [[name for name in table.column_names if name not in left_out] for table in (one, two)]
@@ -234,13 +232,6 @@ def _evidence_lines(evidence: Differing) -> list[str]:
 def _without_numbers(row: dict[str, Any]) -> str:
     """Return the evidence without row numbers, which one additional document changes for all later rows."""
     return repr([value for name, value in row.items() if name not in ("row", "kept_row")])
-
-
-def _evidence(run: Path) -> ArrowTable:
-    import pyarrow.parquet as pq
-
-    with readable(run / EVIDENCE):
-        return pq.ParquetFile(run / EVIDENCE).read()
 
 
 def _rows(table: ArrowTable) -> Iterator[dict[str, Any]]:

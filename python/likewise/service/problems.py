@@ -153,7 +153,7 @@ def problem_of(error: Exception) -> Problem | None:
             return Problem("invalid", error.message, error.name)
         case InvalidInput():
             return Problem("invalid", error.message)
-        case RecipeMismatch():
+        case RecipeMismatch() | MissingExtra():
             return Problem("invalid", str(error), "recipe")
         case IndexPoisoned():
             return Problem("poisoned", str(error))
@@ -162,8 +162,6 @@ def problem_of(error: Exception) -> Problem | None:
             return Problem("lost-writes", str(error), lost={name: getattr(error, name) for name in names})
         case IndexLocked() | StoreError():
             return Problem("store", str(error))
-        case MissingExtra():
-            return Problem("invalid", str(error), "recipe")
         case _:
             return None
 

@@ -2,8 +2,9 @@
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -17,15 +18,7 @@ from likewise.io.output.whole import write_whole
 from likewise.io.source.source import Source
 from likewise.job.options import FileRun, RunRules
 from likewise.job.reading import found_inputs
-from likewise.progress import (
-    Progress,
-    StageAdvanced,
-    StageFinished,
-    StageStarted,
-    no_progress,
-    shows_progress,
-    taken,
-)
+from likewise.progress import Progress, no_progress, shows_progress, stage, taken
 from likewise.recipe.fields import Tokens
 from likewise.recipe.recipe import Recipe
 from likewise.recipe.text import USER_TOKENS
@@ -173,15 +166,19 @@ class Tuner:
             first = next(name for name in (unknown[0].a, unknown[0].b) if name not in self._place)
             named = counted(len(unknown), "label names a document that is", "labels name documents that are")
             notes.append(f"{named} not in the input, such as {first!r}")
-        used = [label for label in said if label.a in self._place and label.b in self._place]
-        clear = [label for label in used if not {label.a, label.b} & self._shared_ids]
-        if len(clear) < len(used):
+        clear = [label for label in said if self._is_clear(label)]
+        if num_shared := len(said) - len(unknown) - len(clear):
             shared = (
                 "label with an id that several documents share was",
                 "labels with ids that several documents share were",
             )
-            notes.append(f"{counted(len(used) - len(clear), *shared)} ignored")
+            notes.append(f"{counted(num_shared, *shared)} ignored")
         return clear, notes
+
+    def _is_clear(self, label: Label) -> bool:
+        """Return whether each id of a label belongs to one document."""
+        ids = {label.a, label.b}
+        return ids <= self._place.keys() and not ids & self._shared_ids
 
     def _evidence(
         self,
@@ -190,13 +187,7 @@ class Tuner:
         weight: NDArray[np.float64],
         neither: NDArray[np.int64],
     ) -> Evidence:
-        similarity = []
-        progress = self._collection.progress
-        progress(StageStarted("measuring", len(self._candidates), "recipes"))
-        for number in range(len(self._candidates)):
-            similarity.append(self._measured(number, pairs))
-            progress(StageAdvanced("measuring", number + 1))
-        progress(StageFinished("measuring", 0.0))
+        similarity = self._of_each(partial(self._measured, pairs=pairs))
         excluded = self._numbers_in_sample(neither)
         return Evidence(
             np.array(similarity),
@@ -212,10 +203,7 @@ class Tuner:
         found = [
             [self._place[label.a], self._place[label.b]]
             for label in labels.labels
-            if label.is_duplicate is None
-            and label.a in self._place
-            and label.b in self._place
-            and not {label.a, label.b} & self._shared_ids
+            if label.is_duplicate is None and self._is_clear(label)
         ]
         return np.array(found, np.int64).reshape(-1, 2)
 
@@ -228,19 +216,21 @@ class Tuner:
         found: NDArray[np.int64] = first * num - first * (first + 1) // 2 + second - first - 1
         return np.where(is_sampled[pairs].all(axis=1), found, -1)
 
+    def _of_each(self, measure: Callable[[int], NDArray[Any]]) -> list[NDArray[Any]]:
+        """Return what a function measures of each candidate, whose number it takes."""
+        found = []
+        with stage(self._collection.progress, "measuring", len(self._candidates), "recipes") as advance:
+            for number in range(len(self._candidates)):
+                found.append(measure(number))
+                advance(number + 1)
+        return found
+
     def _sampled(self) -> Sample:
         """Return the sample, with similarities by the whole grid."""
         if self._sample is None:
-            progress, is_measured = self._collection.progress, len(self._of_sample) == len(self._candidates)
-            if not is_measured:
-                progress(StageStarted("measuring", len(self._candidates), "recipes"))
-            sampled = []
-            for number in range(len(self._candidates)):
-                sampled.append(self.similarities(number))
-                if not is_measured:
-                    progress(StageAdvanced("measuring", number + 1))
-            if not is_measured:
-                progress(StageFinished("measuring", 0.0))
+            is_measured = len(self._of_sample) == len(self._candidates)
+            each = map(self.similarities, range(len(self._candidates)))
+            sampled = list(each) if is_measured else self._of_each(self.similarities)
             self._sample = Sample(sampled, [one.settings for one in self._candidates], self.num_sampled)
         return self._sample
 

@@ -6,20 +6,6 @@ import click
 
 from likewise.cli.options.lazy import LazyGroup
 
-_HELP = """Create, query and update a persistent near-duplicate index.
-
-An index is a directory (PATH) or, with --url, on a Redis or Valkey server or cluster, shared by many processes. Inputs
-are in any format that dedup reads. Verdicts are printed as JSON Lines as soon as they are known. A printed verdict has
-been stored and is not lost if the process is killed.
-
-\b
-Examples:
-  likewise index create seen.lw --method simhash --within 3
-  likewise index add seen.lw articles.jsonl > verdicts.jsonl
-  crawler | likewise index add seen.lw - | jq -r 'select(.is_new) | .doc_id'
-  likewise index check seen.lw candidates.jsonl
-"""
-
 
 class _Commands(LazyGroup):
     listed: ClassVar = {
@@ -39,6 +25,18 @@ class _Commands(LazyGroup):
     }
 
 
-@click.command(cls=_Commands, help=_HELP)
+@click.command(cls=_Commands)
 def command() -> None:
-    """Run a command."""
+    """Create, query and update a persistent near-duplicate index.
+
+    An index is a directory (PATH) or, with --url, on a Redis or Valkey server or cluster, shared by many processes.
+    Inputs are in any format that dedup reads. Verdicts are printed as JSON Lines as soon as they are known. A printed
+    verdict has been stored and is not lost if the process is killed.
+
+    \b
+    Examples:
+      likewise index create seen.lw --method simhash --within 3
+      likewise index add seen.lw articles.jsonl > verdicts.jsonl
+      crawler | likewise index add seen.lw - | jq -r 'select(.is_new) | .doc_id'
+      likewise index check seen.lw candidates.jsonl
+    """

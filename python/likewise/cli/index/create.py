@@ -7,39 +7,16 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from likewise.cli.index.target import ids_in, open_index, split_target, target_options
+from likewise.cli.index.target import Target, ids_in, on_index
 from likewise.cli.options.commands import FOLDER, PLACE, READ, LongCommand, option
 from likewise.cli.options.recipe import QUIET, recipe_line, search_options, take_recipe
-from likewise.errors import counted
+from likewise.errors import InvalidInput, InvalidParameter, StoreError, counted
 
 if TYPE_CHECKING:
     from likewise.recipe.recipe import Recipe
 
-_CREATE_HELP = """Create an empty index with a recipe.
 
-PATH is a new directory. The recipe of an index, with its weight tables and word lists, cannot be changed later. The
-method is simhash or minhash; the first of several copies is kept. --store sets what is stored per document: sketch
-(Hamming-only recipes: the fingerprint, and the features of short texts), shingles (all features, to measure
-similarity) or text (compressed text).
-
-With --url, the index is on a server or on all nodes of a cluster. All clients may create the same index at startup.
---expected, --partitions and --durability require --url and cannot be changed later. In a directory, each index add
-chooses its own durability.
-
-The default recipe is the preset online: unweighted word 3-grams, Jaccard similarity 0.55, higher for short documents.
-Use --like to take the threshold and weights that a run chose from a sample.
-
-\b
-Examples:
-  likewise index create seen.lw --threshold 0.8
-  likewise index create seen.lw --like run
-  likewise index create seen.lw --recipe run/summary.json --store text
-  likewise index create --url redis://localhost:6379/0 --method simhash --within 3 --expected 50000000
-"""
-
-
-@click.command("create", cls=LongCommand, help=_CREATE_HELP)
-@click.argument("places", nargs=-1, metavar="PATH")
+@click.command("create", cls=LongCommand)
 @search_options
 @option(
     "--like RUN", "Use the recipe of a dedup run (its output directory), with its chosen threshold and weights.", FOLDER
@@ -73,19 +50,34 @@ Examples:
     "[default: written]",
     ("written", "replicated"),
 )
-@target_options
+@on_index
 @QUIET
-def create(
-    places: tuple[str, ...], like: Path | None, url: str | None, prefix: str | None, quiet: bool, **options: Any
-) -> None:
-    """Run the command."""
-    from likewise.errors import InvalidInput, InvalidParameter
+def create(like: Path | None, on: Target, quiet: bool, **options: Any) -> None:
+    """Create an empty index with a recipe.
 
+    PATH is a new directory. The recipe of an index, with its weight tables and word lists, cannot be changed later. The
+    method is simhash or minhash; the first of several copies is kept. --store sets what is stored per document: sketch
+    (Hamming-only recipes: the fingerprint, and the features of short texts), shingles (all features, to measure
+    similarity) or text (compressed text).
+
+    With --url, the index is on a server or on all nodes of a cluster. All clients may create the same index at startup.
+    --expected, --partitions and --durability require --url and cannot be changed later. In a directory, each index add
+    chooses its own durability.
+
+    The default recipe is the preset online: unweighted word 3-grams, Jaccard similarity 0.55, higher for short
+    documents. Use --like to take the threshold and weights that a run chose from a sample.
+
+    \b
+    Examples:
+      likewise index create seen.lw --threshold 0.8
+      likewise index create seen.lw --like run
+      likewise index create seen.lw --recipe run/summary.json --store text
+      likewise index create --url redis://localhost:6379/0 --method simhash --within 3 --expected 50000000
+    """
     own = {name: options.pop(name) for name in ("store", "ttl", "ttl_from")}
-    path, _ = split_target(places, url)
     shared = {name: options.pop(name) for name in ("expected", "partitions", "durability")}
     given = [name for name, value in shared.items() if value is not None]
-    if url is None and given:
+    if on.url is None and given:
         raise InvalidParameter(given[0], "requires --url")
     is_file = options["recipe_file"] is not None
     recipe = take_recipe(options, quiet=quiet) if like is None else _recipe_of(like, options)
@@ -96,19 +88,18 @@ def create(
         raise InvalidParameter(
             "weights", "an index needs a precomputed weight table; create one with `likewise weights`"
         )
-    if path and Path(path).exists():
-        raise InvalidInput("already exists; choose a new directory", path)
-    with open_index(path, url, prefix, recipe, **own, **shared) as index:
+    if on.path and Path(on.path).exists():
+        raise InvalidInput("already exists; choose a new directory", on.path)
+    with on.open(recipe, **own, **shared) as index:
         if not quiet:
             click.echo(recipe_line(index.recipe.resolve().to_dict()), err=True)
             # Never print the URL of a server: it may contain a password.
-            place = path or f"{index.place}, with {counted(len(index), 'document')}"
+            place = on.path or f"{index.place}, with {counted(len(index), 'document')}"
             click.echo(f"recipe {index.recipe.recipe_id}; index in {place}", err=True)
 
 
 def _recipe_of(run: Path, options: dict[str, Any]) -> "Recipe":
     from likewise.batch.read.kept_sketches import recipe_of_run
-    from likewise.errors import InvalidParameter
 
     for name in sorted(options):
         if options.pop(name) not in (None, ()):
@@ -123,47 +114,34 @@ def _recipe_of(run: Path, options: dict[str, Any]) -> "Recipe":
     return recipe
 
 
-_ERASE_HELP = """Erase documents from the files of an index.
-
-Removes the documents in the same way as index remove, then overwrites or deletes all of their data in the files of the
-index: ids, texts, features, sketches and hashes. Unknown ids are not an error. The command fails if another
-process reads the index for more than 10 seconds; run it again. An interrupted erasure is completed by running the
-command again.
-
---certificate writes a JSON file without ids. For each id, it contains a digest that only the owner of the key can
-compute, and whether a document was erased or absent. It also lists what was not erased, such as snapshots and backups.
-
-\b
-Examples:
-  head -c 32 /dev/urandom > erasure.key
-  likewise index erase seen.lw --ids ids.txt --key-file erasure.key --certificate erased.json
-"""
-
-
-@click.command("erase", cls=LongCommand, help=_ERASE_HELP)
-@click.argument("places", nargs=-1, metavar="PATH")
+@click.command("erase", cls=LongCommand)
 @option("--ids FILE", "Ids, one per line; - for standard input.", to="ids_file", required=True)
 @option("--key-file FILE", "Key of the digests in the certificate: all bytes of the file, 16 to 64.", READ)
 @option("--certificate FILE", "Write the certificate. Requires --key-file.", PLACE)
-@target_options
+@on_index
 @QUIET
-def erase(
-    places: tuple[str, ...],
-    ids_file: str,
-    key_file: Path | None,
-    certificate: Path | None,
-    url: str | None,
-    prefix: str | None,
-    quiet: bool,
-) -> None:
-    """Run the command."""
-    from likewise.errors import InvalidInput, InvalidParameter, StoreError
+def erase(ids_file: str, key_file: Path | None, certificate: Path | None, on: Target, quiet: bool) -> None:
+    """Erase documents from the files of an index.
+
+    Removes the documents in the same way as index remove, then overwrites or deletes all of their data in the files of
+    the index: ids, texts, features, sketches and hashes. Unknown ids are not an error. The command fails if another
+    process reads the index for more than 10 seconds; run it again. An interrupted erasure is completed by running the
+    command again.
+
+    --certificate writes a JSON file without ids. For each id, it contains a digest that only the owner of the key can
+    compute, and whether a document was erased or absent. It also lists what was not erased, such as snapshots and
+    backups.
+
+    \b
+    Examples:
+      head -c 32 /dev/urandom > erasure.key
+      likewise index erase seen.lw --ids ids.txt --key-file erasure.key --certificate erased.json
+    """
     from likewise.index.erasing import NOT_ON_A_SERVER, check_key
     from likewise.io.output.whole import WholeFile
 
-    if url is not None:
+    if on.url is not None:
         raise StoreError(NOT_ON_A_SERVER)
-    path, _ = split_target(places, url)
     if (key_file is None) != (certificate is None):
         raise click.UsageError("--certificate and --key-file must be given together.")
     key = b"" if key_file is None else key_file.read_bytes()
@@ -173,11 +151,11 @@ def erase(
         except InvalidParameter as error:
             raise InvalidInput(f"the key {error.message}", str(key_file)) from error
     ids = ids_in(ids_file)
-    with open_index(path, url, prefix) as index:
+    with on.open() as index:
         if certificate is None:
             erasure = index.erase(ids)
         else:
-            _check_target(certificate, Path(path))
+            _check_target(certificate, Path(on.path))
             whole = WholeFile(certificate)
             with whole.named_errors():
                 try:
@@ -197,8 +175,6 @@ def erase(
 
 
 def _check_target(certificate: Path, index: Path) -> None:
-    from likewise.errors import InvalidInput
-
     if certificate.exists():
         raise InvalidInput("already exists; choose a new file for the certificate", str(certificate))
     if index.resolve() in certificate.resolve().parents:

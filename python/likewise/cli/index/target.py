@@ -6,15 +6,16 @@ import sys
 import warnings
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
 from likewise.cli.options.commands import option
 from likewise.cli.options.recipe import take_run
-from likewise.cli.options.terminal import skipped_line
-from likewise.errors import counted
+from likewise.cli.options.terminal import skipped_lines
+from likewise.errors import InvalidInput, InvalidParameter, counted
 
 if TYPE_CHECKING:
     from likewise._native import Texts
@@ -41,56 +42,67 @@ def target_options(command: Any) -> Any:
     return URL(PREFIX(command))
 
 
-def split_target(places: tuple[str, ...], url: str | None, wanted: str = "") -> tuple[str, tuple[str, ...]]:
-    """Return PATH, empty if there is a URL, and the arguments after it."""
-    path, rest = ("", places) if url is not None else (places[0] if places else "", places[1:])
-    if url is None and not path:
-        raise click.UsageError("Missing argument 'PATH' (or --url).")
-    if wanted and not rest:
-        raise click.UsageError(f"Missing argument '{wanted}...'.")
-    if not wanted and rest:
-        raise click.UsageError(f"Got unexpected extra argument ({rest[0]})")
-    return path, rest
+class Target(NamedTuple):
+    """The index that a command works on: PATH, empty if there is a URL; and the arguments after PATH."""
+
+    path: str
+    rest: tuple[str, ...]
+    url: str | None
+    prefix: str | None
+
+    def check(self, wanted: str) -> None:
+        """Raise UsageError without arguments of this name after PATH, or with some if it is empty."""
+        if wanted and not self.rest:
+            raise click.UsageError(f"Missing argument '{wanted}...'.")
+        if not wanted and self.rest:
+            raise click.UsageError(f"Got unexpected extra argument ({self.rest[0]})")
+
+    def open(self, recipe: "Recipe | None" = None, **options: Any) -> Any:
+        """Open the index."""
+        options = {name: value for name, value in options.items() if value is not None}
+        if self.url is not None:
+            if options.pop("store", None) is not None:
+                raise InvalidParameter(
+                    "store",
+                    "does not apply to --url: a server stores sketches, and the features that the recipe compares",
+                )
+            if self.prefix is not None:
+                options["prefix"] = self.prefix
+            # Imported only when a URL is given: it needs an extra.
+            return importlib.import_module("likewise.redis").RedisIndex(self.url, recipe, **options)
+        if self.prefix is not None:
+            raise InvalidParameter("prefix", "requires --url")
+        from likewise.index import Index
+        from likewise.index.erasing import unfinished_warning
+        from likewise.index.opening import is_there
+        from likewise.io.places import check_place
+
+        check_place(self.path)
+        if recipe is None and not is_there(Path(self.path)):
+            raise InvalidInput("no index here; create one with `likewise index create`", self.path)
+        with warnings.catch_warnings():
+            # The warning is printed below, without its code location.
+            warnings.simplefilter("ignore", RuntimeWarning)
+            index = Index(self.path, recipe, **options)
+        if (warning := unfinished_warning(index.path)) is not None:
+            click.echo(f"note: {warning}", err=True)
+        return index
 
 
-def open_index(
-    path: str,
-    url: str | None,
-    prefix: str | None,
-    recipe: "Recipe | None" = None,
-    **options: Any,
-) -> Any:
-    """Open the index that a command works on."""
-    from likewise.errors import InvalidInput, InvalidParameter
+def on_index(command: Any, shown: str = "PATH", wanted: str | None = "") -> Any:
+    """Add PATH, --url and --prefix, of which a command gets `on`, a :class:`Target`; None checks no other arguments."""
 
-    options = {name: value for name, value in options.items() if value is not None}
-    if url is not None:
-        if options.pop("store", None) is not None:
-            raise InvalidParameter(
-                "store",
-                "does not apply to --url: a server stores sketches, and the features that the recipe compares",
-            )
-        if prefix is not None:
-            options["prefix"] = prefix
-        # Imported only when a URL is given: it needs an extra.
-        return importlib.import_module("likewise.redis").RedisIndex(url, recipe, **options)
-    if prefix is not None:
-        raise InvalidParameter("prefix", "requires --url")
-    from likewise.index import Index
-    from likewise.index.erasing import unfinished_warning
-    from likewise.index.opening import is_there
-    from likewise.io.places import check_place
+    @wraps(command)
+    def run(places: tuple[str, ...], url: str | None, prefix: str | None, **options: Any) -> Any:
+        path, rest = ("", places) if url is not None else (places[0] if places else "", places[1:])
+        if url is None and not path:
+            raise click.UsageError("Missing argument 'PATH' (or --url).")
+        on = Target(path, rest, url, prefix)
+        if wanted is not None:
+            on.check(wanted)
+        return command(on=on, **options)
 
-    check_place(path)
-    if recipe is None and not is_there(Path(path)):
-        raise InvalidInput("no index here; create one with `likewise index create`", path)
-    with warnings.catch_warnings():
-        # The warning is printed below, without its code location.
-        warnings.simplefilter("ignore", RuntimeWarning)
-        index = Index(path, recipe, **options)
-    if (warning := unfinished_warning(index.path)) is not None:
-        click.echo(f"note: {warning}", err=True)
-    return index
+    return click.argument("places", nargs=-1, metavar=shown)(target_options(run))
 
 
 # Maximum number of documents per transaction.
@@ -191,7 +203,6 @@ def _checked(
     """Yield the documents of a piece in parts of at most `most_at_once`; raise at a bad row after those before it."""
     import numpy as np
 
-    from likewise.errors import InvalidInput
     from likewise.io.source.source import BadRow
     from likewise.job.reading import refusal
 
@@ -240,8 +251,8 @@ def say_tally(tally: Tally, *, quiet: bool) -> None:
     click.echo(f"{counted(tally.num_documents, 'document')}: {tally.num_new:,} new{added}{bad}", err=True)
     if tally.note is not None:
         click.echo(f"note: {tally.note}", err=True)
-    if tally.skipped:
-        click.echo(skipped_line(tally.skipped), err=True)
+    for line in skipped_lines(tally.skipped):
+        click.echo(line, err=True)
 
 
 def write_lines(rows: Iterable[dict[str, Any]]) -> None:
@@ -277,8 +288,6 @@ def write_verdicts(verdicts: Any, ids: list[str | None], tally: Tally) -> None:
 
 def ids_in(name: str) -> list[str]:
     """Return the ids in a file, one per line; - is standard input."""
-    from likewise.errors import InvalidInput
-
     data = sys.stdin.buffer.read() if name == "-" else Path(name).read_bytes()
     try:
         # Accepts the byte order mark that some editors write.

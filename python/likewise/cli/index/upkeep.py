@@ -3,33 +3,23 @@
 import json
 import shutil
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import click
 
-from likewise.cli.index.target import open_index, split_target, target_options
+from likewise.cli.index.target import Target, on_index
 from likewise.cli.options.commands import LongCommand, flag, option
 from likewise.cli.options.recipe import QUIET
-from likewise.errors import counted
+from likewise.errors import InvalidInput, InvalidParameter, counted
 from likewise.progress import printable
-
-_HELP = """Check the integrity of an index.
-
-Checks the database, and the checksums of documents and search tables. Prints one line per problem. Exit status: 0 if
-there are none, otherwise 1. If a search table is damaged, no data is lost: the next process that adds documents
-rebuilds it from the database.
-
-With --url, checks that the partitions have all writes of the log, and lists operations that failovers lost and whose
-documents are still missing.
-"""
 
 
 @click.command("export", short_help="Write all documents and verdicts to a file.")
-@click.argument("places", nargs=-1, metavar="PATH")
 @option("-o --out FILE", "Output file.  [default: standard output]", default="-", show_default=False)
-@target_options
-def export(places: tuple[str, ...], out: str, url: str | None, prefix: str | None) -> None:
+@on_index
+def export(out: str, on: Target) -> None:
     """Write each document as one JSON object per line, in order of arrival: id, verdict, evidence and stored data.
 
     A FILE that ends in .parquet also contains the recipe and everything that verdicts depend on: `likewise index
@@ -37,8 +27,7 @@ def export(places: tuple[str, ...], out: str, url: str | None, prefix: str | Non
     """
     from likewise.io.output.scratch import scratch_directory
 
-    path, _ = split_target(places, url)
-    with open_index(path, url, prefix, read_only=True) as index:
+    with on.open(read_only=True) as index:
         if out != "-":
             index.export(Path(out))
             return
@@ -57,53 +46,48 @@ def snapshot(path: str, target: Path) -> None:
 
     Do not copy the files of an open index by other means: a transaction may be lost.
     """
-    with open_index(path, None, None, read_only=True) as index:
+    with Target(path, (), None, None).open(read_only=True) as index:
         index.snapshot(target)
 
 
 @click.command("compact", short_help="Merge segments and reclaim free space.")
-@click.argument("places", nargs=-1, metavar="PATH")
-@target_options
-def compact(places: tuple[str, ...], url: str | None, prefix: str | None) -> None:
+@on_index
+def compact(on: Target) -> None:
     """Merge segments and reclaim free space. Results do not change.
 
     With --url, shorten the log, and delete the data of documents that expired long ago.
     """
-    path, _ = split_target(places, url)
-    with open_index(path, url, prefix) as index:
+    with on.open() as index:
         index.compact()
 
 
 @click.command("stats", short_help="Print counts, sizes, recipe and versions as JSON.")
-@click.argument("places", nargs=-1, metavar="PATH")
-@target_options
-def stats(places: tuple[str, ...], url: str | None, prefix: str | None) -> None:
+@on_index
+def stats(on: Target) -> None:
     """Print counts, sizes, recipe and versions as JSON, even while the index is in use."""
-    path, _ = split_target(places, url)
-    with open_index(path, url, prefix, read_only=True) as index:
+    with on.open(read_only=True) as index:
         click.echo(json.dumps(index.stats, indent=2, ensure_ascii=False))
 
 
-@click.command("verify", help=_HELP)
-@click.argument("places", nargs=-1, metavar="PATH")
+@click.command("verify")
 @flag("--full", "Also compare all search tables with the documents, which reads the whole index.")
 @flag("--accept-loss", "Open an index whose database or log lost acknowledged documents, and print the losses.")
 @flag("--accept-clock", "Accept the current time for --ttl, even if it is far ahead of the last recorded time.")
-@target_options
-def verify(
-    places: tuple[str, ...],
-    full: bool,
-    accept_loss: bool,
-    accept_clock: bool,
-    url: str | None,
-    prefix: str | None,
-) -> int:
-    """Run the command."""
-    path, _ = split_target(places, url)
+@on_index
+def verify(full: bool, accept_loss: bool, accept_clock: bool, on: Target) -> int:
+    """Check the integrity of an index.
+
+    Checks the database, and the checksums of documents and search tables. Prints one line per problem. Exit status: 0
+    if there are none, otherwise 1. If a search table is damaged, no data is lost: the next process that adds documents
+    rebuilds it from the database.
+
+    With --url, checks that the partitions have all writes of the log, and lists operations that failovers lost and
+    whose documents are still missing.
+    """
     accepted: dict[str, Any] = {"accept_loss": accept_loss or None, "accept_clock": accept_clock or None}
-    if url is not None and (accept_loss or accept_clock):
+    if on.url is not None and (accept_loss or accept_clock):
         raise click.UsageError("--accept-loss and --accept-clock apply to PATH, not to --url.")
-    with open_index(path, url, prefix, read_only=None if accept_loss or accept_clock else True, **accepted) as index:
+    with on.open(read_only=None if accept_loss or accept_clock else True, **accepted) as index:
         findings = index.verify(full=full)
         loss = index.stats["loss"] if accept_loss else None
     if loss is not None:
@@ -113,36 +97,6 @@ def verify(
     if not findings:
         click.echo("no problems found", err=True)
     return 1 if findings else 0
-
-
-_MOVE_HELP = """Copy an index with all verdicts to a new place, and check the copy.
-
-SRC and DST are directories, files that end in .parquet, or URLs of Redis or Valkey servers or of any node of a cluster.
-Ids, the order of arrival, arrival times, verdicts and the recipe stay the same, so the copy gives the same answers as
-SRC. --ttl changes when documents expire. Removed documents are not copied, and seq numbers are assigned again without
-gaps. SRC is not changed or deleted.
-
-Stop programs that write to SRC first: if it changes meanwhile, the command fails. If it is interrupted, run it again to
-continue. DST cannot be used until it is complete. A server stores no texts.
-
-\b
-Examples:
-  likewise index move seen.lw redis://localhost:6379/0
-  likewise index move redis://localhost:6379/0 redis://node:7000 --to-prefix articles
-  likewise index move seen.lw copy.lw --ttl 7776000
-"""
-
-
-_IMPORT_HELP = """Create an index from a Parquet file that `likewise index export -o FILE.parquet` wrote.
-
-The new index gives the same answers as the exported one. It is a directory (PATH) or, with --url, on a server or
-cluster. If the import_index is interrupted, run it again to continue; until it is complete, the index cannot be used.
-
-\b
-Examples:
-  likewise index import seen.parquet seen.lw
-  likewise index import seen.parquet --url redis://localhost:6379/0
-"""
 
 
 def copy_options(command: Any) -> Any:
@@ -170,7 +124,7 @@ def copy_options(command: Any) -> Any:
     return ttl(expected(partitions(durability(command))))
 
 
-@click.command("move", cls=LongCommand, help=_MOVE_HELP)
+@click.command("move", cls=LongCommand)
 @click.argument("source", metavar="SRC")
 @click.argument("destination", metavar="DST")
 @option("--prefix NAME", "Prefix of the keys of an index on a server.", default="likewise")
@@ -178,7 +132,22 @@ def copy_options(command: Any) -> Any:
 @copy_options
 @QUIET
 def move(source: str, destination: str, quiet: bool, **options: Any) -> None:
-    """Run the command."""
+    """Copy an index with all verdicts to a new place, and check the copy.
+
+    SRC and DST are directories, files that end in .parquet, or URLs of Redis or Valkey servers or of any node of a
+    cluster. Ids, the order of arrival, arrival times, verdicts and the recipe stay the same, so the copy gives the same
+    answers as SRC. --ttl changes when documents expire. Removed documents are not copied, and seq numbers are assigned
+    again without gaps. SRC is not changed or deleted.
+
+    Stop programs that write to SRC first: if it changes meanwhile, the command fails. If it is interrupted, run it
+    again to continue. DST cannot be used until it is complete. A server stores no texts.
+
+    \b
+    Examples:
+      likewise index move seen.lw redis://localhost:6379/0
+      likewise index move redis://localhost:6379/0 redis://node:7000 --to-prefix articles
+      likewise index move seen.lw copy.lw --ttl 7776000
+    """
     run(source, destination, quiet=quiet, **options)
 
 
@@ -192,21 +161,25 @@ def run(source: str, destination: str, *, quiet: bool, **options: Any) -> None:
         click.echo(f"{counted(moved.num_documents, 'document')} moved{earlier}; the copy was checked", err=True)
 
 
-@click.command("import", cls=LongCommand, help=_IMPORT_HELP)
+@click.command("import", cls=LongCommand)
 @click.argument("file", metavar="FILE")
-@click.argument("places", nargs=-1, metavar="[PATH]")
 @copy_options
-@target_options
+@partial(on_index, shown="[PATH]")
 @QUIET
-def import_index(
-    file: str, places: tuple[str, ...], url: str | None, prefix: str | None, quiet: bool, **options: Any
-) -> None:
-    """Run the command."""
-    from likewise.errors import InvalidInput, InvalidParameter
+def import_index(file: str, on: Target, quiet: bool, **options: Any) -> None:
+    """Create an index from a Parquet file that `likewise index export -o FILE.parquet` wrote.
 
-    path, _ = split_target(places, url)
+    The new index gives the same answers as the exported one. It is a directory (PATH) or, with --url, on a server or
+    cluster. If the import_index is interrupted, run it again to continue; until it is complete, the index cannot be
+    used.
+
+    \b
+    Examples:
+      likewise index import seen.parquet seen.lw
+      likewise index import seen.parquet --url redis://localhost:6379/0
+    """
     if not file.endswith(".parquet"):
         raise InvalidInput("an index is imported from a file that ends in .parquet", file)
-    if url is None and prefix is not None:
+    if on.url is None and on.prefix is not None:
         raise InvalidParameter("prefix", "requires --url")
-    run(file, url or path, quiet=quiet, prefix=prefix or "likewise", **options)
+    run(file, on.url or on.path, quiet=quiet, prefix=on.prefix or "likewise", **options)

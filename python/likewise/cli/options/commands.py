@@ -96,7 +96,7 @@ GROUPS: dict[str, frozenset[str]] = {
             *("quiet", "as_json"),
         }
     ),
-    "Limits": frozenset({"max_body", "max_batch", "max_concurrency", "max_rate", "deadline"}),
+    "Limits": frozenset({"max_body_bytes", "max_batch", "max_concurrency", "max_requests_per_second", "deadline_s"}),
     "Resources": frozenset({"threads", "memory", "engine", "master", "checkpoint_dir", "driver_memory"}),
 }
 #: Parameters that the short help lists.

@@ -10,9 +10,19 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from likewise.cli.options.commands import FOLDER, READ, WRITE, flag, option
-from likewise.errors import parse_size
+from likewise.errors import InvalidParameter, parse_size
 from likewise.io.formats import FORMATS, format_by_name
-from likewise.recipe.fields import COMPANIONS, DECISION, FEATURES, FIELDS, OPTION_NAMES, OPTIONS, SKETCH
+from likewise.recipe.fields import (
+    COMPANIONS,
+    DECISION,
+    FEATURES,
+    FIELDS,
+    OPTION_NAMES,
+    OPTIONS,
+    SKETCH,
+    TABLE_WEIGHTS,
+    WEIGHTS,
+)
 
 if TYPE_CHECKING:
     from likewise.job.options import FileRun
@@ -32,8 +42,6 @@ def take_weights(given: dict[str, Any], complete: _Completion, lists: "Mapping[s
 
     `complete` returns all fields of the recipe of some, which define the terms of a lexicon.
     """
-    from likewise.errors import InvalidParameter
-    from likewise.recipe.fields import TABLE_WEIGHTS, WEIGHTS
     from likewise.stages.weights import read_table
 
     text = given.get("weights")
@@ -194,8 +202,6 @@ def directory_name(ctx: click.Context, param: click.Parameter, value: Any) -> An
 
 
 def _directory_only(ctx: click.Context, param: click.Parameter, value: Any) -> Any:
-    from likewise.errors import InvalidParameter
-
     if str(value) == "-":
         raise InvalidParameter("out", "must be a directory")
     return directory_name(ctx, param, value)
@@ -277,7 +283,6 @@ def take_word_lists(given: dict[str, Any]) -> "dict[str, WordList]":
 
 
 def _taken_recipe(options: dict[str, Any], base: str) -> "Recipe":
-    from likewise.errors import InvalidParameter
     from likewise.recipe.presets import with_base, with_preset
     from likewise.recipe.recipe import Recipe
     from likewise.recipe.text import USER_TOKENS

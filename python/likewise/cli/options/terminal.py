@@ -22,11 +22,11 @@ _HINTS: dict[type[BaseException], str] = {
 }
 
 
-def chosen_lines(facts: Mapping[str, Any]) -> list[str]:
-    """Return the lines that describe how a run chose its threshold, from the record in its summary."""
+def chosen_lines(summary: Mapping[str, Any]) -> list[str]:
+    """Return the lines that describe how a run chose its threshold, if it did."""
     from likewise.recipe.valley import choice_lines
 
-    return choice_lines(facts)
+    return choice_lines(summary["chosen_threshold"]) if "chosen_threshold" in summary else []
 
 
 def has_color(stream: TextIO) -> bool:
@@ -61,8 +61,9 @@ def explain(error: Exception) -> int:
     return 1
 
 
-# Parameters that are not options, as the help names them.
+# Parameters that are not options, or options of other names, as the help names them.
 _ARGUMENTS = {"path": "", "splits": "", "source": "SRC", "destination": "DST"}
+_ARGUMENTS |= {"max_body_bytes": "--max-body", "max_requests_per_second": "--max-rate", "deadline_s": "--deadline"}
 
 
 def _hint_of(error: OSError) -> str:
@@ -89,13 +90,15 @@ def _say(text: str, hint: str | None) -> None:
         click.echo(click.style("hint: ", fg="cyan") + hint, err=True, color=color)
 
 
-def skipped_line(names: Sequence[str]) -> str:
-    """Return a line about the files of directories and globs that were not read."""
+def skipped_lines(names: Sequence[str]) -> list[str]:
+    """Return a line about the files of directories and globs that were not read, if any."""
+    if not names:
+        return []
     shown = ", ".join(map(printable, names[:3])) + (f" and {len(names) - 3:,} more" if len(names) > 3 else "")
-    return (
+    return [
         f"skipped {counted(len(names), 'file')} of other kinds (or links, text files next to records, or directories "
         f"matched by a glob): {shown}"
-    )
+    ]
 
 
 def table_lines(rows: Sequence[Sequence[str]]) -> list[str]:
@@ -133,8 +136,7 @@ def print_summary(
 
 def reading_lines(summary: dict[str, Any]) -> list[str]:
     """Return lines about rows and files that were not read."""
-    lines = [bad_line(summary)] if summary["num_bad_rows"] or summary["num_blank_lines"] else []
-    return [*lines, *([skipped_line(summary["skipped_files"])] if summary["skipped_files"] else [])]
+    return [*bad_lines(summary), *skipped_lines(summary["skipped_files"])]
 
 
 def search_line(summary: dict[str, Any]) -> str:
@@ -156,8 +158,8 @@ def crowd_words(summary: dict[str, Any]) -> str:
     return f"; {counted(num_crowded, 'document')} in full buckets, {num_capped:,} capped; pairs may be missed"
 
 
-def bad_line(summary: dict[str, Any]) -> str:
-    """Return a line with the numbers of bad rows and blank lines."""
-    rows, lines = summary["num_bad_rows"], summary.get("num_bad_lines", 0)
+def bad_lines(summary: dict[str, Any]) -> list[str]:
+    """Return a line with the numbers of bad rows and blank lines, if any."""
+    rows, blank, lines = summary["num_bad_rows"], summary["num_blank_lines"], summary.get("num_bad_lines", 0)
     held = f" of {lines:,} lines" if lines > rows else ""
-    return f"{counted(rows, 'bad row')}{held}, {counted(summary['num_blank_lines'], 'blank line')}"
+    return [f"{counted(rows, 'bad row')}{held}, {counted(blank, 'blank line')}"] if rows or blank else []

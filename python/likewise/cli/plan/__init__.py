@@ -9,7 +9,7 @@ import click
 from likewise.cli.options.commands import READ, WRITE, LongCommand, flag, option
 from likewise.cli.options.recipe import count, plan_options, recipe_line, take_recipe
 from likewise.cli.options.terminal import has_color
-from likewise.errors import parse_size
+from likewise.errors import InvalidParameter, parse_size
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -20,24 +20,8 @@ _BAR = 50
 _RUN_OPTIONS = ("documents", "engine", "workers", "document_bytes")
 _SEARCH_OPTIONS = ("n", "memory", "explain", "without_ids", "interleaved", "sample", "calibrate", "costs")
 
-_HELP = """Show the bands or radius for a threshold, or plan a run or a search of fingerprints.
 
-Without --n: shows the resolved recipe and the probability of finding a pair at each similarity, which depends neither
-on margins for short documents nor on names (--siblings). With --n: shows the size, time and tables of an exact Hamming
-search over N fingerprints, with published searches for comparison. With --documents: shows the memory, disk space and
-time of a run on this machine; with --engine spark, the stages of a run on Spark with bytes, core-seconds and memory.
-
-\b
-Examples:
-  likewise plan --threshold 0.8 --recall 0.99 --num-slots 256
-  likewise plan --method simhash --bits 128 --threshold 0.9
-  likewise plan --n 1e9 --within 3 --memory 16GB
-  likewise plan --documents 1e8 --document-bytes 2kB --memory 8GB
-  likewise plan --documents 1e9 --engine spark --workers 50
-"""
-
-
-@click.command("plan", cls=LongCommand, help=_HELP)
+@click.command("plan", cls=LongCommand)
 @plan_options
 @option("--n N", "Plan a search of N fingerprints (default: --bits 64 --within 3).", count)
 @option(
@@ -57,7 +41,22 @@ Examples:
 @option("--document-bytes SIZE", "With --documents: text per document, such as 2kB.  [default: 1173]")
 @flag("--json", "Print the plan as JSON.", to="as_json")
 def command(as_json: bool, **options: Any) -> None:
-    """Run the command."""
+    """Show the bands or radius for a threshold, or plan a run or a search of fingerprints.
+
+    Without --n: shows the resolved recipe and the probability of finding a pair at each similarity, which depends
+    neither on margins for short documents nor on names (--siblings). With --n: shows the size, time and tables of an
+    exact Hamming search over N fingerprints, with published searches for comparison. With --documents: shows the
+    memory, disk space and time of a run on this machine; with --engine spark, the stages of a run on Spark with bytes,
+    core-seconds and memory.
+
+    \b
+    Examples:
+      likewise plan --threshold 0.8 --recall 0.99 --num-slots 256
+      likewise plan --method simhash --bits 128 --threshold 0.9
+      likewise plan --n 1e9 --within 3 --memory 16GB
+      likewise plan --documents 1e8 --document-bytes 2kB --memory 8GB
+      likewise plan --documents 1e9 --engine spark --workers 50
+    """
     run = {name: options.pop(name) for name in _RUN_OPTIONS}
     search = {name: options.pop(name) for name in _SEARCH_OPTIONS}
     if any(value is not None for value in run.values()):
@@ -80,7 +79,6 @@ def command(as_json: bool, **options: Any) -> None:
 
 def _plan_search(search: dict[str, Any], options: dict[str, Any]) -> None:
     from likewise.cli.plan import hamming as plan_hamming
-    from likewise.errors import InvalidParameter
 
     if search["memory"] is not None:
         search["memory"] = parse_size("memory", search["memory"])

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from likewise.cli.options.terminal import has_color
+from likewise.cli.options.terminal import has_color, table_lines
+from likewise.errors import InvalidParameter
 
 if TYPE_CHECKING:
     from likewise.hamming.costs import Costs
@@ -22,7 +23,6 @@ _SAMPLE = 100_000
 
 def run(options: Mapping[str, Any]) -> None:
     """Print the plans for a number of fingerprints, or measure the costs that plans use."""
-    from likewise.errors import InvalidParameter
     from likewise.hamming.plan import plan_hamming
     from likewise.theory.textbook import textbook_searches
 
@@ -77,7 +77,6 @@ def run(options: Mapping[str, Any]) -> None:
 
 
 def _take_costs(stored: Path | None, to_be_written: Path | None) -> "Costs | None":
-    from likewise.errors import InvalidParameter
     from likewise.hamming.costs import Costs
 
     if to_be_written is not None:
@@ -133,7 +132,7 @@ def _draw(plan: "HammingPlan", *, with_ids: bool, least_with_ids: "PlannedSearch
         is_chosen = search is plan.chosen
         marks.append(">" if is_chosen else "*" if search.is_on_frontier else " ")
         styles.append("bold green" if is_chosen else "" if search.fits else "dim")
-    for mark, line, style in zip(marks, _columns(rows), styles, strict=True):
+    for mark, line, style in zip(marks, table_lines(rows), styles, strict=True):
         console.print(Text(f"{mark} {line}", style=style))
     console.print("\n> chosen   * best trade-offs of size and speed   others: published searches")
     for sentence in plan.excess:
@@ -173,7 +172,7 @@ def _explain(searches: "tuple[TextbookSearch, ...]", n: int, bits: int, within: 
             + [_exact(figure) for figure in figures]
             + ["yes" if fits else "no" for fits in _fitting(search, memory_bytes).values()]
         )
-    for line in _columns(rows):
+    for line in table_lines(rows):
         click.echo(line)
     probed = next((search for search in searches if search.family == "probed neighbors"), None)
     if probed is not None:
@@ -182,17 +181,6 @@ def _explain(searches: "tuple[TextbookSearch, ...]", n: int, bits: int, within: 
             f"{_exact(probed.num_probes)} are within {within}."
         )
     click.echo("Matching p of the bits of n fingerprints leaves n / 2^p candidates (Manku, Jain, Das Sarma 2007).")
-
-
-def _columns(rows: list[list[str]]) -> list[str]:
-    """Return lines of columns separated by two blanks, the first left-aligned, the others right-aligned."""
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    return [
-        "  ".join(
-            [f"{name:<{widths[0]}}", *(f"{said:>{width}}" for said, width in zip(figures, widths[1:], strict=True))]
-        )
-        for name, *figures in rows
-    ]
 
 
 def _exact(value: float) -> str:

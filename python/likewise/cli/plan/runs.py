@@ -8,7 +8,7 @@ import click
 
 from likewise.cli.options.recipe import recipe_line, take_recipe
 from likewise.cli.options.terminal import has_color
-from likewise.errors import counted, num_threads, parse_size
+from likewise.errors import InvalidParameter, counted, num_threads, parse_size
 
 if TYPE_CHECKING:
     from likewise.batch.budget.cluster_plans import RunPlan
@@ -20,7 +20,6 @@ DOCUMENT_BYTES = 1173
 def run_on_spark(given: dict[str, Any], search: dict[str, Any], options: dict[str, Any], *, as_json: bool) -> None:
     """Print the costs of running a recipe on Spark."""
     from likewise.batch.budget.cluster_plans import plan_run
-    from likewise.errors import InvalidParameter
 
     for name in ("documents", "engine"):
         if given[name] is None:
@@ -83,7 +82,6 @@ _MEMORY = "4GB"
 def run_here(given: dict[str, Any], search: dict[str, Any], options: dict[str, Any], *, as_json: bool) -> None:
     """Print the plan of a run with a memory limit."""
     from likewise.batch.memory import plan_of
-    from likewise.errors import InvalidParameter
     from likewise.job.options import FileRun
 
     for name, value in search.items():

@@ -9,34 +9,10 @@ import click
 from likewise.cli.index.target import target_options
 from likewise.cli.options.commands import WRITE, LongCommand, flag, option
 from likewise.cli.options.recipe import MOVED_INPUTS
-from likewise.errors import parse_size
-
-_HELP = """Serve indexes or a run over HTTP, with web pages.
-
-PATH is a directory of indexes, one index, or the output directory of a run. PATH must exist unless --create is given.
-With --url instead of PATH, the index is on a Redis or Valkey server or cluster, created by likewise index create.
-Several services can serve one such index.
-
-By default the server listens on this machine only; other addresses require keys. A key file has one key per line: name,
-right (read, write or admin) and SHA-256. --new-key adds one and prints the key. The environment variable
-LIKEWISE_API_KEY sets a key with all rights. Logs go to standard error, one JSON object per line. The API is documented
-at /docs and /openapi.json.
-
-\b
-Examples:
-  likewise serve collections --create
-  likewise serve out
-  likewise serve --url redis://localhost:6379/0 --prefix pages
-  likewise serve --keys keys.txt --new-key crawler:write
-  likewise serve collections --keys keys.txt --host 0.0.0.0
-"""
-
-# Settings whose option has a different name.
-_OPTIONS = {"max_body_bytes": "max_body", "max_requests_per_second": "max_rate", "deadline_s": "deadline"}
-_LIMITS = ("max_body_bytes", "max_batch", "max_concurrency", "max_requests_per_second", "deadline_s")
+from likewise.errors import InvalidInput, InvalidParameter, parse_size
 
 
-@click.command("serve", cls=LongCommand, help=_HELP)
+@click.command("serve", cls=LongCommand)
 @click.argument("path", required=False, type=click.Path(path_type=Path))
 @target_options
 @flag("--create", "Create PATH if it does not exist.")
@@ -55,19 +31,41 @@ _LIMITS = ("max_body_bytes", "max_batch", "max_concurrency", "max_requests_per_s
     default="commit",
 )
 @option("--threads", "Number of threads per batch.  [default: all processors]", click.IntRange(1))
-@option("--max-body SIZE", "Maximum request size.  [default: 8MiB]")
+@option("--max-body SIZE", "Maximum request size.  [default: 8MiB]", to="max_body_bytes")
 @option("--max-batch", "Maximum documents per request.  [default: 1000]", click.IntRange(1))
 @option("--max-concurrency", "Maximum concurrent requests.  [default: 64]", click.IntRange(1))
 @option(
-    "--max-rate", "Maximum requests per second for each key.  [default: no limit]", click.FloatRange(0, min_open=True)
+    "--max-rate",
+    "Maximum requests per second for each key.  [default: no limit]",
+    click.FloatRange(0, min_open=True),
+    to="max_requests_per_second",
 )
-@option("--deadline SECONDS", "Time limit per request.  [default: 10]", click.FloatRange(0, min_open=True))
+@option(
+    "--deadline SECONDS", "Time limit per request.  [default: 10]", click.FloatRange(0, min_open=True), to="deadline_s"
+)
 @flag("--quiet", "Do not log requests.")
 def command(
     path: Path | None, url: str | None, prefix: str | None, keys_file: Path | None, new_key: str | None, **options: Any
 ) -> None:
-    """Run the command."""
-    from likewise.errors import InvalidParameter
+    """Serve indexes or a run over HTTP, with web pages.
+
+    PATH is a directory of indexes, one index, or the output directory of a run. PATH must exist unless --create is
+    given. With --url instead of PATH, the index is on a Redis or Valkey server or cluster, created by likewise index
+    create. Several services can serve one such index.
+
+    By default the server listens on this machine only; other addresses require keys. A key file has one key per line:
+    name, right (read, write or admin) and SHA-256. --new-key adds one and prints the key. The environment variable
+    LIKEWISE_API_KEY sets a key with all rights. Logs go to standard error, one JSON object per line. The API is
+    documented at /docs and /openapi.json.
+
+    \b
+    Examples:
+      likewise serve collections --create
+      likewise serve out
+      likewise serve --url redis://localhost:6379/0 --prefix pages
+      likewise serve --keys keys.txt --new-key crawler:write
+      likewise serve collections --keys keys.txt --host 0.0.0.0
+    """
     from likewise.service.settings import key_of, read_keys
 
     if new_key is not None:
@@ -95,26 +93,16 @@ def command(
     from likewise.service.collections.shared import PREFIX
 
     host, port = options.pop("host"), options.pop("port")
-    if options["max_body"] is not None:
-        options["max_body"] = parse_size("max_body", options["max_body"])
-    limits = {name: options.pop(_OPTIONS.get(name, name)) for name in _LIMITS}
-    try:
-        settings = Settings(
-            keys=keys,
-            is_read_only=options.pop("read_only"),
-            has_request_log=not options.pop("quiet"),
-            **options,
-            **{name: value for name, value in limits.items() if value is not None},
-        )
-    except InvalidParameter as error:
-        raise InvalidParameter(_OPTIONS.get(error.name, error.name), error.message) from None
+    rights = {"keys": keys, "is_read_only": options.pop("read_only"), "has_request_log": not options.pop("quiet")}
+    if options["max_body_bytes"] is not None:
+        options["max_body_bytes"] = parse_size("max_body", options["max_body_bytes"])
+    settings = Settings(**rights, **{name: value for name, value in options.items() if value is not None})
     if path is not None:
         _check_path(path, creates=create, is_read_only=settings.is_read_only)
     serve(path, settings, url=url, prefix=PREFIX if prefix is None else prefix, host=host, port=port)
 
 
 def _check_path(path: Path, *, creates: bool, is_read_only: bool) -> None:
-    from likewise.errors import InvalidInput, InvalidParameter
     from likewise.io.places import check_place
 
     check_place(path, elsewhere="serve supports local directories only; copy it to this machine")
@@ -129,7 +117,6 @@ def _check_path(path: Path, *, creates: bool, is_read_only: bool) -> None:
 
 
 def _add_key(keys_file: Path | None, wanted: str) -> None:
-    from likewise.errors import InvalidInput
     from likewise.service.settings import line_of, new_key, read_keys
 
     if keys_file is None:

@@ -232,9 +232,7 @@ class Client:
 
     def _look(self, payload: bytes) -> Any:
         while True:
-            status, log, _ = self._log.ask("begin", *self._last)
-            if status == logs.GONE_BACK:
-                self._raise_lost()
+            log = self._begun()
             end, second, chain = log.end, log.second, log.chains[-1]
             while log.mark <= end <= log.end and log.chain(end) == chain:
                 if any(log.there(at).verdict is None for at in range(log.mark, end)):
@@ -262,10 +260,14 @@ class Client:
     def log(self) -> logs.Log:
         """Return the log as it is now."""
         with self._turn():
-            status, log, _ = self._log.ask("begin", *self._last)
-            if status == logs.GONE_BACK:
-                self._raise_lost()
-            return log
+            return self._begun()
+
+    def _begun(self) -> logs.Log:
+        """Return the log; raise LostWrites if it lacks an operation that this client knows as acknowledged."""
+        status, log, _ = self._log.ask("begin", *self._last)
+        if status == logs.GONE_BACK:
+            self._raise_lost()
+        return log
 
     @contextlib.contextmanager
     def _turn(self) -> Iterator[None]:
@@ -561,14 +563,18 @@ class Client:
         of_parts = [self.rule.lost_ids(reply.more[0]) for reply in replies]
         for (_, entry), of_part in zip(lost, of_parts, strict=True):
             ids.setdefault(entry, []).extend(of_part)
-        losses = [logs.Loss(*entry, tuple(dict.fromkeys(of_entry))) for entry, of_entry in ids.items()]
         # Report before purging: if this client stops in between, another one finds the effects again.
-        self._log.ask("report", *map(logs.packed_loss, losses), writes=True)
+        self._tell(ids)
         requests = [
             self._partitions.purge(*one, logs.packed_ids(of_part)) for one, of_part in zip(lost, of_parts, strict=True)
         ]
         self._partitions.call(requests)
         return True
+
+    def _tell(self, ids: dict[logs.Entry, list[str]]) -> None:
+        """Add losses of these documents to those that the log reports."""
+        losses = [logs.Loss(*entry, tuple(dict.fromkeys(of_entry))) for entry, of_entry in ids.items()]
+        self._log.ask("report", *map(logs.packed_loss, losses), writes=True)
 
     def _check_reports(self, purged: dict[int, dict[logs.Entry, bytes]], to: int) -> None:
         """Report purged losses again whose reports a failover dropped, and forget those with final reports."""
@@ -579,8 +585,7 @@ class Client:
                 if entry not in reported:
                     missing.setdefault(entry, []).extend(logs.ids_of(packed))
         if missing:
-            losses = [logs.Loss(*entry, tuple(dict.fromkeys(ids))) for entry, ids in missing.items()]
-            self._log.ask("report", *map(logs.packed_loss, losses), writes=True)
+            self._tell(missing)
         requests = []
         for part, of_part in purged.items():
             # A failover that drops such a report also drops operations that are final here, which everyone finds.

@@ -164,7 +164,7 @@ class RedisIndex(IndexApi):
             for batch in self._batches(texts)
             for _, part in _parts(batch)
         ]
-        return Verdicts.concatenate(parts) if parts else Verdicts.none(self._measure)
+        return Verdicts.concatenate(parts) if parts else Verdicts.none(self._recipe.measure)
 
     def check_and_add_batch(self, ids: ColumnData, texts: TextData) -> Verdicts:
         self._check(writes=True)
@@ -180,7 +180,7 @@ class RedisIndex(IndexApi):
                     payload = self._rule.add(some, self._given(part), threads=self._threads)
                     parts.append(self._verdicts(self._client.operate(ADD, payload), some.to_list()))
             first += len(batch)
-        return Verdicts.concatenate(parts) if parts else Verdicts.none(self._measure)
+        return Verdicts.concatenate(parts) if parts else Verdicts.none(self._recipe.measure)
 
     def get(self, doc_id: str) -> Document | None:
         self._check()
@@ -271,7 +271,7 @@ class RedisIndex(IndexApi):
         with `full`, which reads the whole index, documents that the tables do not contain.
         """
         self._check()
-        return upkeep.findings(self._opened, full=full)
+        return upkeep.Verification(self._opened).findings(full=full)
 
     def compact(self) -> None:
         """Complete unfinished operations, and make their effects final.
@@ -288,7 +288,7 @@ class RedisIndex(IndexApi):
         self._check()
         if Path(path).suffix == SUFFIX:
             return write_parquet(Path(path), self.stored())
-        return upkeep.export(self._client, self._rule, self._measure, Path(path))
+        return upkeep.export(self._client, self._rule, self._recipe.measure, Path(path))
 
     def stored(self, as_of_s: int | None = None) -> ServerSource:
         """Return the documents with their verdicts, for a move. Expired ones are those at `as_of_s`, by default now."""
@@ -311,14 +311,8 @@ class RedisIndex(IndexApi):
     def _given(self, part: _native.Texts | Sketches) -> "_native.Given":
         return self._sketch_columns(part) if isinstance(part, Sketches) else part
 
-    @property
-    def _measure(self) -> str:
-        measure = self._recipe.measure
-        assert measure is not None
-        return measure
-
     def _verdicts(self, columns: dict[str, Any], names: list[str] | None) -> Verdicts:
-        return Verdicts.of_columns(columns, self._measure, names)
+        return Verdicts.of_columns(columns, self._recipe.measure, names)
 
 
 def _parts(batch: _native.Texts | Sketches) -> Iterator[tuple[int, _native.Texts | Sketches]]:

@@ -15,19 +15,17 @@ import re
 import threading
 import time
 import urllib.parse
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from importlib.resources import files
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
-from likewise.errors import ForkedError, InvalidParameter, MissingExtra, StoreError
+from likewise.errors import ForkedError, InvalidParameter, StoreError, needs
 
-try:
+with needs("redis", "an index on a Redis or Valkey server"):
     from hiredis import pack_command
     from redis import exceptions as refusals
     from redis.connection import Connection, UnixDomainSocketConnection, parse_url
     from redis.crc import key_slot
-except ImportError as error:
-    raise MissingExtra("redis", "an index on a Redis or Valkey server") from error
 
 # Policies that evict only keys with an expiry time. No key of an index has one.
 _SAFE_POLICIES = ("noeviction", "volatile-lru", "volatile-lfu", "volatile-random", "volatile-ttl")
@@ -110,9 +108,8 @@ class Nodes:
             # It may be a part of a password.
             raise InvalidParameter("url", "the database is not a number; expected redis://HOST:PORT/NUMBER")
         self._timeout_s, self._patience_s, self.replicas = timeout_s, patience_s, replicas
-        place = self._first if isinstance(self._first, str) else "{}:{}".format(*self._first)
         # Never the URL, which may contain a password.
-        self.name = f"{place} database {options.get('db') or 0}"
+        self.name = f"{_place(self._first)} database {options.get('db') or 0}"
         self._lock = threading.Lock()
         self._idle: dict[Address, list[Any]] = {}
         self._slots: list[Address] | None = None
@@ -156,13 +153,12 @@ class Nodes:
                 with contextlib.suppress(Exception):
                     connection.disconnect()
 
-    def command(self, address: Address, *arguments: Any) -> Any:
-        """Return the reply of one node to one command. Errors of the package redis are raised unchanged."""
-        self.check_process()
+    @contextlib.contextmanager
+    def _connected(self, address: Address) -> Iterator[Any]:
+        """Take a connection, as a context after which it is kept if it has no unread reply."""
         connection = self._take(address)
         try:
-            connection.send_command(*arguments)
-            reply = connection.read_response()
+            yield connection
         except refusals.ResponseError:
             self._has_replied = True
             self._give(address, connection)
@@ -172,7 +168,13 @@ class Nodes:
             raise
         self._has_replied = True
         self._give(address, connection)
-        return reply
+
+    def command(self, address: Address, *arguments: Any) -> Any:
+        """Return the reply of one node to one command. Errors of the package redis are raised unchanged."""
+        self.check_process()
+        with self._connected(address) as connection:
+            connection.send_command(*arguments)
+            return connection.read_response()
 
     def confirmations(self, key: bytes, field: bytes) -> tuple[int, int]:
         """Count in a field of a key; return the number of replicas of its master, and of those that have this write.
@@ -180,31 +182,21 @@ class Nodes:
         Replicas get a short time. If the master does not reply, it may have one.
         """
         self.check_process()
-        num, num_confirmed = 1, 0
+        num, num_confirmed, address = 1, 0, None
         try:
             address = self._node_of(key)
-        except (refusals.RedisError, OSError, StoreError):
-            return num, num_confirmed
-        connection = self._take(address)
-        try:
-            # WAIT covers only what its own connection wrote.
-            for command in (("HINCRBY", key, field, 1), ("INFO", "replication")):
-                connection.send_command(*command)
-                reply = connection.read_response()
-            num = reply.count(b"state=online")
-            if num:
-                connection.send_command("WAIT", num, _CONFIRMED_MS)
-                num_confirmed = connection.read_response()
-        except refusals.ResponseError:
-            self._give(address, connection)
-        except (refusals.RedisError, OSError):
-            connection.disconnect()
-            self._ask_last(address)
-        except BaseException:
-            connection.disconnect()
-            raise
-        else:
-            self._give(address, connection)
+            with self._connected(address) as connection:
+                # WAIT covers only what its own connection wrote.
+                for command in (("HINCRBY", key, field, 1), ("INFO", "replication")):
+                    connection.send_command(*command)
+                    reply = connection.read_response()
+                num = reply.count(b"state=online")
+                if num:
+                    connection.send_command("WAIT", num, _CONFIRMED_MS)
+                    num_confirmed = connection.read_response()
+        except (refusals.RedisError, OSError, StoreError) as error:
+            if address is not None and not isinstance(error, refusals.ResponseError):
+                self._ask_last(address)
         return num, num_confirmed
 
     def look_again(self) -> None:
@@ -548,12 +540,6 @@ def server_error(name: str, error: Exception) -> StoreError:
 
 def _passes(error: Exception) -> bool:
     """Return whether an error is temporary: caused by a failover, a move of slots, or a start."""
-    passing = (
-        refusals.MovedError,
-        refusals.AskError,
-        refusals.TryAgainError,
-        refusals.ClusterDownError,
-        refusals.MasterDownError,
-        refusals.ReadOnlyError,
-    )
+    # The first is also the class of MOVED, the third that of MASTERDOWN.
+    passing = (refusals.AskError, refusals.TryAgainError, refusals.ClusterDownError, refusals.ReadOnlyError)
     return isinstance(error, passing) or _PASSING.search(str(error)) is not None

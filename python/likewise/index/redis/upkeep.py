@@ -89,8 +89,13 @@ def num_documents(of: Opened) -> int:
         # Expired documents are only skipped, so they are not counted anywhere.
         return sum(1 for _ in listed(of.client, of.rule))
     of.client.log()
-    fields = of.log.fields()
-    return int(fields.get(b"added", 0)) - int(fields.get(b"gone", 0))
+    added, gone = _counts(of.log.fields())
+    return added - gone
+
+
+def _counts(fields: dict[bytes, bytes]) -> tuple[int, int]:
+    """Return how many documents were added and removed by stored verdicts."""
+    return int(fields.get(b"added", 0)), int(fields.get(b"gone", 0))
 
 
 def load(of: Opened) -> dict[str, Any]:
@@ -98,10 +103,10 @@ def load(of: Opened) -> dict[str, Any]:
     client, description = of.client, of.description
     log = client.log()
     fields = of.log.fields()
-    num_documents = int(fields.get(b"added", 0)) - int(fields.get(b"gone", 0))
+    added, gone = _counts(fields)
     return {
         # Only reading all documents shows which have expired.
-        "num_documents": None if description.ttl_s is not None else num_documents,
+        "num_documents": None if description.ttl_s is not None else added - gone,
         # What this client read, and by the model of the plan for the expected number of documents.
         "candidates_per_document": client.num_candidates / client.num_searched if client.num_searched else None,
         "planned_candidates_per_document": of.rule.plan_facts()["candidates"],
@@ -177,12 +182,7 @@ def stats(of: Opened) -> dict[str, Any]:
     return facts
 
 
-def findings(of: Opened, *, full: bool) -> list[str]:
-    """Return one message for each problem; if `full`, also of the tables."""
-    return _Verification(of).findings(full=full)
-
-
-class _Verification:
+class Verification:
     """A check of an index, which reads the log again instead of relying on what the client keeps of it."""
 
     def __init__(self, of: Opened) -> None:
@@ -193,7 +193,7 @@ class _Verification:
         self._has_ttl = of.description.ttl_s is not None
 
     def findings(self, *, full: bool) -> list[str]:
-        """Return one message for each problem."""
+        """Return one message for each problem; if `full`, also of the tables."""
         # Reports what this client lost.
         self._client.log()
         try:
@@ -266,17 +266,12 @@ class _Verification:
     def _is_absent(self, doc_id: str) -> bool:
         return self._client.ask(self._rule.get(doc_id)) is None
 
-    def _counts(self) -> tuple[int, int]:
-        """Return how many documents were added and removed by stored verdicts."""
-        fields = self._server.fields()
-        return int(fields.get(b"added", 0)), int(fields.get(b"gone", 0))
-
     def _of_documents(self) -> Iterator[str]:
         """Yield what documents lack in the tables, and wrong counts."""
         # The first answer finishes the pending operations.
         self._client.ask(self._rule.audit(0, 0))
         before = self._read()
-        counts = self._counts()
+        counts = _counts(self._server.fields())
         num = 0
         for row in range(0, before.row, _ROWS_AN_AUDIT):
             of_rows, findings = self._client.ask(self._rule.audit(row, _ROWS_AN_AUDIT))
@@ -288,7 +283,8 @@ class _Verification:
                 yield _LACKS[name[:1].decode("ascii", "replace")].format(repr(doc_id))
         after = self._read()
         # Counts are of one moment only if no operation came in between, and none got its verdict.
-        if (before.mark, before.chains[-1], counts) != (after.mark, after.chains[-1], self._counts()):
+        now = _counts(self._server.fields())
+        if (before.mark, before.chains[-1], counts) != (after.mark, after.chains[-1], now):
             return
         if self._has_ttl:
             # Records of expired documents may have been deleted.

@@ -138,6 +138,15 @@ def readable(evidence: Path) -> Iterator[None]:
         raise InvalidInput("the evidence of the run is missing or damaged; repeat the run", str(evidence)) from error
 
 
+def read_evidence(path: Path, columns: Sequence[str] = ()) -> ArrowTable:
+    """Return the evidence of a run, or these columns of it."""
+    import pyarrow.parquet as pq
+
+    with readable(path):
+        table = pq.ParquetFile(path).read()
+        return table.select(list(columns)) if columns else table
+
+
 _FACTS = b"likewise.pairs"
 
 

@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,8 +14,7 @@ from likewise.arrays import slices
 from likewise.batch.write.summary import content_digest, statement
 from likewise.io.output.evidence import AGAINST, INPUT
 from likewise.io.tables.columns import number_column, numbers_of
-from likewise.job.options import Timing
-from likewise.progress import Progress, StageAdvanced, StageFinished, StageStarted
+from likewise.progress import stage
 from likewise.recipe.methods import Exact, SimHash, SimHashDistance
 from likewise.recipe.recipe import Recipe
 from likewise.runs.audit.copies import differing_copies
@@ -27,7 +26,6 @@ _MOST_LEAST = 100
 _ROWS_AT_ONCE = 1 << 16
 # The last digits may differ between versions.
 _SAME_RECALL = 1e-9
-_STAGE = "checking all removals"
 
 
 @dataclass(frozen=True)
@@ -111,45 +109,52 @@ class CheckedRemovals:
     texts: TextSimilarity | None
 
 
-def check_run(run: OpenRun, progress: Progress) -> CheckedRemovals:
+class Removals(NamedTuple):
+    """Removed documents and their kept ones, as rows; a pair that does not exist has any rows."""
+
+    rows: NDArray[np.int64]
+    kept_rows: NDArray[np.int64]
+    exist: NDArray[np.bool_]
+
+
+def check_run(run: OpenRun) -> CheckedRemovals:
     """Check a run's output."""
     evidence, num_documents = run.evidence, len(run.documents)
     exists = (evidence.rows >= 0) & (evidence.rows < num_documents)
     exists &= (evidence.kept_rows >= 0) & (evidence.kept_rows < num_documents)
-    rows, kept_rows = np.where(exists, evidence.rows, 0), np.where(exists, evidence.kept_rows, 0)
-    speaks = exists & run.kept[kept_rows] & (rows != kept_rows)
-    measured, required = measure_pairs(run, rows, kept_rows, exists, progress)
-    states = exists & (measured == evidence.similarity) & _same_distance(run, rows, kept_rows)
-    states &= _same_required(run, required)
-    matches = exists & are_matching(run, measured, required, rows, kept_rows)
+    of = Removals(np.where(exists, evidence.rows, 0), np.where(exists, evidence.kept_rows, 0), exists)
+    speaks = exists & run.kept[of.kept_rows] & (of.rows != of.kept_rows)
+    measured, required = measure_pairs(run, of)
+    states = exists & (measured == evidence.similarity) & _same_required(run, required)
+    if isinstance(run.recipe.sketch, SimHash):
+        states &= _distances(run, of) == evidence.distance
+    matches = exists & are_matching(run, of, measured, required)
     # Rows marked as below the threshold are allowed to be below it.
     owned = evidence.below & ~matches & (run.recipe.group == "components")
-    higher = exists & _is_higher(run, rows, kept_rows)
+    higher = exists & _is_higher(run, of)
     named = partial(_named_check, run)
     checks = [
         _inputs(run),
         _counts(run),
         _statements(run),
-        named("every row of the evidence names a document of the inputs", exists & _same_places(run, rows, kept_rows)),
+        named("every row of the evidence names a document of the inputs", exists & _same_places(run, of)),
         named("every removed document refers to a kept document", speaks),
         named("the kept document has the higher priority", higher),
         named("the similarity equals the recorded one", states),
         named("the similarity reaches the threshold or is marked below_threshold", matches | owned),
         *_copies(run),
     ]
-    texts = _text_similarity(run, rows, kept_rows, exists, progress)
+    texts = _text_similarity(run, of)
     return CheckedRemovals(tuple(checks), speaks & higher & matches, texts)
 
 
-def _text_similarity(
-    run: OpenRun, rows: NDArray[np.int64], kept_rows: NDArray[np.int64], exists: NDArray[np.bool_], progress: Progress
-) -> TextSimilarity | None:
+def _text_similarity(run: OpenRun, of: Removals) -> TextSimilarity | None:
     """Return the similarity of the texts of all removals of a Hamming-only run."""
     recipe = run.recipe
-    if not recipe.is_distance_only or not exists.any():
+    if not recipe.is_distance_only or not of.exist.any():
         return None
-    rules, found = recipe.unweighted_rules, np.flatnonzero(exists)
-    jaccard = _over_texts(run, rows, kept_rows, exists, rules, "jaccard", progress)[0][found]
+    found = np.flatnonzero(of.exist)
+    jaccard = _over_texts(run, of, recipe.unweighted_rules, "jaccard")[0][found]
     first = np.argsort(jaccard, kind="stable")[:_MOST_LEAST]
     table = run.evidence.table.take(number_column(found[first])).select(["doc_id", "kept_id", "distance"])
     alike = jaccard[first].tolist()
@@ -259,14 +264,14 @@ def _statements(run: OpenRun) -> Check:
     return Check.of("the recipe, measure and recall in the summary are correct", len(told), failures)
 
 
-def _same_places(run: OpenRun, rows: NDArray[np.int64], kept_rows: NDArray[np.int64]) -> NDArray[np.bool_]:
+def _same_places(run: OpenRun, of: Removals) -> NDArray[np.bool_]:
     """Return whether ids and places in the evidence are those of the documents with these rows."""
     import pyarrow.compute as pc
 
-    same = np.ones(len(rows), bool)
-    for part in slices(len(rows), _ROWS_AT_ONCE):
+    same = np.ones(len(of.rows), bool)
+    for part in slices(len(same), _ROWS_AT_ONCE):
         table = run.evidence.table.slice(part.start, part.stop - part.start)
-        removed, kept = run.documents.places(rows[part]), run.documents.places(kept_rows[part])
+        removed, kept = run.documents.places(of.rows[part]), run.documents.places(of.kept_rows[part])
         for name, found in (
             *(("doc_id", removed.doc_ids), ("file", removed.files), ("kept_id", kept.doc_ids)),
             *(("kept_file", kept.files), ("offset", removed.offsets), ("length", removed.lengths)),
@@ -283,77 +288,52 @@ def _same_places(run: OpenRun, rows: NDArray[np.int64], kept_rows: NDArray[np.in
     return same
 
 
-def _is_higher(run: OpenRun, rows: NDArray[np.int64], kept_rows: NDArray[np.int64]) -> NDArray[np.bool_]:
+def _is_higher(run: OpenRun, of: Removals) -> NDArray[np.bool_]:
     """Return whether kept documents have priority over the removed ones; for copies, the first must be the kept one."""
+    rows, kept_rows, _ = of
     first, position = run.collapsed.first, run.collapsed.position
     is_copy = first[rows] == first[kept_rows]
     earlier = position[kept_rows] < position[rows]
     return np.where(is_copy, first[rows] == kept_rows, earlier)
 
 
-def measure_pairs(
-    run: OpenRun,
-    rows: NDArray[np.int64],
-    kept_rows: NDArray[np.int64],
-    exists: NDArray[np.bool_],
-    progress: Progress,
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def measure_pairs(run: OpenRun, of: Removals) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return the similarity of each removed document and its kept one by the recipe, and the similarity required."""
-    recipe, nothing = run.recipe, np.full(len(rows), np.nan)
+    (rows, kept_rows, exists), recipe = of, run.recipe
+    nothing = np.full(len(rows), np.nan)
     if isinstance(recipe.sketch, SimHashDistance):
-        return recipe.sketch.similarity(_distances(run, rows, kept_rows)), nothing
+        return recipe.sketch.similarity(_distances(run, of)), nothing
     if isinstance(recipe.sketch, Exact):
         digests = run.documents.digests.reshape(-1, 2)
         return (digests[rows] == digests[kept_rows]).all(axis=1).astype(np.float64), nothing
     # Of documents with equal features, the first one is compared, as in the run.
     first = run.collapsed.first[rows]
     differs = exists & (first != kept_rows)
-    measured, penalty = _over_texts(run, first, kept_rows, differs, recipe.feature_rules, recipe.measure, progress)
+    measured, penalty = _over_texts(run, Removals(first, kept_rows, differs), recipe.feature_rules, recipe.measure)
     measured[exists & ~differs] = 1.0
-    return measured, recipe.required_similarity(_fewest(run, rows, kept_rows), penalty * (recipe.siblings is not None))
+    return measured, recipe.required_similarity(_fewest(run, of), penalty * (recipe.siblings is not None))
 
 
 def _over_texts(
-    run: OpenRun,
-    rows: NDArray[np.int64],
-    kept_rows: NDArray[np.int64],
-    exists: NDArray[np.bool_],
-    rules: _native.FeatureRules,
-    measure: str,
-    progress: Progress,
+    run: OpenRun, of: Removals, rules: _native.FeatureRules, measure: str
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return the similarity of the texts of each existing pair, NaN for others, and the penalty."""
-    measured, penalty = np.full(len(rows), np.nan), np.zeros(len(rows))
-    began = Timing.now()
-    progress(StageStarted(_STAGE, len(rows), "rows"))
-    # Consecutive documents are read together.
-    for part in slices(len(rows), _ROWS_AT_ONCE):
-        which = np.flatnonzero(exists[part]) + part.start
-        measured[which], penalty[which] = measured_pairs(
-            run.documents,
-            rows[which],
-            kept_rows[which],
-            rules,
-            measure=measure,
-            threads=run.threads,
-            agreeing=run.recipe.identifiers is not None,
-        )
-        progress(StageAdvanced(_STAGE, part.stop))
-    progress(StageFinished(_STAGE, Timing.now() - began))
+    num, agreeing = len(of.rows), run.recipe.identifiers is not None
+    measured, penalty = np.full(num, np.nan), np.zeros(num)
+    with stage(run.progress, "checking all removals", num, "rows") as advance:
+        # Consecutive documents are read together.
+        for part in slices(num, _ROWS_AT_ONCE):
+            which = np.flatnonzero(of.exist[part]) + part.start
+            pairs = of.rows[which], of.kept_rows[which]
+            measured[which], penalty[which] = measured_pairs(run, *pairs, rules, measure, agreeing=agreeing)
+            advance(part.stop)
     return measured, penalty
 
 
-def _distances(run: OpenRun, a: NDArray[np.int64], b: NDArray[np.int64]) -> NDArray[np.int64]:
+def _distances(run: OpenRun, of: Removals) -> NDArray[np.int64]:
     bits = run.recipe.method_as(SimHash).bits
-    found = _native.distances(run.documents.sketches, bits, a.astype(np.uint32), b.astype(np.uint32))
+    found = _native.distances(run.documents.sketches, bits, *(side.astype(np.uint32) for side in of[:2]))
     return np.asarray(found).astype(np.int64)
-
-
-def _same_distance(run: OpenRun, rows: NDArray[np.int64], kept_rows: NDArray[np.int64]) -> NDArray[np.bool_]:
-    if not isinstance(run.recipe.sketch, SimHash):
-        return np.ones(len(rows), bool)
-    same: NDArray[np.bool_] = _distances(run, rows, kept_rows) == run.evidence.distance
-    return same
 
 
 def _same_required(run: OpenRun, required: NDArray[np.float64]) -> NDArray[np.bool_]:
@@ -364,36 +344,24 @@ def _same_required(run: OpenRun, required: NDArray[np.float64]) -> NDArray[np.bo
     return np.asarray(stated == required)
 
 
-def _fewest(run: OpenRun, rows: NDArray[np.int64], kept_rows: NDArray[np.int64]) -> NDArray[np.uint32]:
+def _fewest(run: OpenRun, of: Removals) -> NDArray[np.uint32]:
     features = run.documents.num_features
-    return np.minimum(features[rows], features[kept_rows])
+    return np.minimum(features[of.rows], features[of.kept_rows])
 
 
 def are_matching(
-    run: OpenRun,
-    measured: NDArray[np.float64],
-    required: NDArray[np.float64],
-    rows: NDArray[np.int64],
-    kept_rows: NDArray[np.int64],
+    run: OpenRun, of: Removals, measured: NDArray[np.float64], required: NDArray[np.float64]
 ) -> NDArray[np.bool_]:
     """Return whether the measured similarity of each pair makes it a match."""
     recipe = run.recipe
     if isinstance(recipe.sketch, Exact):
         return np.asarray(measured == 1.0)
-    fewest = _fewest(run, rows, kept_rows)
     near = recipe.sketch
     if not isinstance(near, SimHashDistance):
         return np.asarray(measured >= required)
-    found = np.asarray(_distances(run, rows, kept_rows) <= near.within)
-    few = found & near.is_short(fewest)
-    alike, _ = measured_pairs(
-        run.documents,
-        rows[few],
-        kept_rows[few],
-        recipe.unweighted_rules,
-        measure="jaccard",
-        threads=run.threads,
-    )
+    found = np.asarray(_distances(run, of) <= near.within)
+    few = found & near.is_short(_fewest(run, of))
+    alike, _ = measured_pairs(run, of.rows[few], of.kept_rows[few], recipe.unweighted_rules, "jaccard")
     found[few] = alike >= near.short_threshold
     return found
 

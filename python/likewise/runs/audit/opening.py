@@ -22,7 +22,7 @@ from likewise.batch.texts import Deduplication
 from likewise.errors import InvalidInput, InvalidParameter, RecipeMismatch, num_threads
 from likewise.io.inputs import Inputs
 from likewise.io.output.directory import EVIDENCE, SUMMARY
-from likewise.io.output.evidence import readable
+from likewise.io.output.evidence import read_evidence, readable
 from likewise.io.output.scratch import scratch_directory
 from likewise.io.output.summaries import is_over_parts, read_summary
 from likewise.io.source.source import InputFile, Source
@@ -40,6 +40,8 @@ _COLUMNS = (
     *("row", "doc_id", "file", "offset", "length", "kept_row", "kept_id", "kept_source", "kept_file", "kept_offset"),
     *("measure", "similarity", "distance", "method", "recipe_id"),
 )
+
+_NO_FILES = Inputs((), ())
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,17 +64,11 @@ class Evidence:
 class OpenRun:
     """A finished run and the documents that it processed."""
 
-    # The output directory; None for a result in memory
-    path: Path | None
     summary: dict[str, Any]
     # Resolved, with its weights
     recipe: Recipe
     # How files are read
     run: FileRun
-    # The files; empty for a result in memory
-    inputs: Inputs
-    # The files of reference documents, if any
-    references: Inputs
     # Read and sketched again, reference documents first
     documents: Documents
     # Positions in order of priority
@@ -80,6 +76,12 @@ class OpenRun:
     evidence: Evidence
     # Number of threads of each call
     threads: int
+    progress: Progress
+    # The output directory; None for a result in memory
+    path: Path | None = None
+    # The files, and those of reference documents; empty for a result in memory
+    inputs: Inputs = _NO_FILES
+    references: Inputs = _NO_FILES
     joined: JoinedRows | None = None
 
     @property
@@ -176,25 +178,14 @@ def open_run(
         if joined is not None:
             documents.bad_rows[:] = joined.bad_rows
         collapsed = ordered(documents, recipe, context)
-        evidence = _with_references(read_evidence(path), documents)
+        evidence = _with_references(evidence_in(path), documents)
         if len(evidence.rows) and len(documents) == documents.num_references:
             raise InvalidInput(
                 "the inputs are now empty; restore the files that this run read",
                 str(found.files[0].path),
             )
-        yield OpenRun(
-            path,
-            summary,
-            recipe,
-            run,
-            found,
-            Inputs(references.files, ()),
-            documents,
-            collapsed,
-            evidence,
-            opened.context.threads,
-            joined,
-        )
+        about = (documents, collapsed, evidence, opened.context.threads, progress)
+        yield OpenRun(summary, recipe, run, *about, path, found, Inputs(references.files, ()), joined)
 
 
 @contextmanager
@@ -217,18 +208,8 @@ def open_result(
         # Convert input rows to document numbers: null rows are not documents.
         rows = [_places(documents.lines, side) for side in (evidence.rows, evidence.kept_rows)]
         evidence = dataclasses.replace(evidence, rows=rows[0], kept_rows=rows[1])
-        yield OpenRun(
-            None,
-            result.summary,
-            opened.recipe,
-            FileRun(),
-            Inputs((), ()),
-            Inputs((), ()),
-            documents,
-            collapsed,
-            evidence,
-            rules.threads,
-        )
+        about = (documents, collapsed, evidence, rules.threads, progress)
+        yield OpenRun(result.summary, opened.recipe, FileRun(), *about)
 
 
 def _places(lines: NDArray[np.uint32], rows: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -328,12 +309,10 @@ def named_inputs(found: Inputs, names: list[str]) -> Inputs:
     return found._replace(files=tuple(files))
 
 
-def read_evidence(path: Path) -> Evidence:
-    """Read the evidence of a run."""
-    import pyarrow.parquet as pq
-
+def evidence_in(path: Path) -> Evidence:
+    """Return the evidence of a run as arrays."""
     with readable(path / EVIDENCE):
-        return evidence_of(pq.ParquetFile(path / EVIDENCE).read())
+        return evidence_of(read_evidence(path / EVIDENCE))
 
 
 def evidence_of(table: ArrowTable) -> Evidence:

@@ -21,6 +21,7 @@ from likewise.errors import InvalidInput, counted
 from likewise.io.inputs import Inputs, find_inputs
 from likewise.io.lines.csv import take_quotes
 from likewise.io.output.directory import EMPTIED, EVIDENCE, KEPT
+from likewise.io.output.evidence import read_evidence
 from likewise.io.output.scratch import scratch_directory
 from likewise.io.output.summaries import read_summary
 from likewise.io.places import check_unchanged, stamps
@@ -171,16 +172,6 @@ def audit_parts(
     return PartsAudit(tuple(checks), len(removed.rows), num_left, sealed(fields))
 
 
-def _evidence(path: Path) -> ArrowTable:
-    import pyarrow.parquet as pq
-
-    try:
-        return pq.ParquetFile(path / EVIDENCE).read().select(list(_COLUMNS))
-    except (OSError, ValueError, KeyError) as error:
-        reason = str(error).splitlines()[0]
-        raise InvalidInput(f"cannot read the evidence of the run: {reason}", str(path / EVIDENCE)) from error
-
-
 def _kept_rows(table: ArrowTable, collection: Collection) -> NDArray[np.int64]:
     """Return the rows of the kept documents, found by file and place for --against; -1 if not found."""
     column = table.column("kept_row")
@@ -207,7 +198,7 @@ class _Removed:
 
     def __init__(self, collection: Collection, path: Path) -> None:
         self._collection = collection
-        table = _evidence(path)
+        table = read_evidence(path / EVIDENCE, _COLUMNS)
         columns = [numbers_of(table.column(name), np.int64, 0) for name in _NUMBERS]
         self.rows, self.starts, self.ends, self.kept_starts, self.kept_ends = columns
         self.rows = np.where(self.rows >= 0, self.rows + collection.num_references, -1)

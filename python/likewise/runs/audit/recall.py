@@ -11,7 +11,7 @@ from likewise import _native
 from likewise.batch.read.documents import Collapsed, Documents
 from likewise.batch.search.opening import open_search
 from likewise.batch.search.search import Search
-from likewise.job.options import RunContext
+from likewise.job.options import RunContext, RunRules
 from likewise.recipe.methods import Exact, MinHash, Shingles, SimHash
 from likewise.recipe.recipe import Recipe
 from likewise.runs.audit.intervals import Share, StratumTotals, share
@@ -60,14 +60,13 @@ class Stratum:
         return self.num_documents / len(self.rows) if len(self.rows) else 0.0
 
 
-def strata_of(
-    documents: Documents, collapsed: Collapsed, recipe: Recipe, kept: NDArray[np.bool_]
-) -> dict[str, NDArray[np.int64]]:
+def strata_of(run: OpenRun) -> dict[str, NDArray[np.int64]]:
     """Return the rows of each stratum of a run."""
-    is_near = np.zeros(len(documents), bool)
-    is_near[collapsed.order[_seem_near(documents, collapsed, recipe)]] = True
+    kept, num = run.kept, len(run.documents)
+    is_near = np.zeros(num, bool)
+    is_near[run.collapsed.order[_seem_near(run.documents, run.collapsed, run.recipe)]] = True
     # Reference documents are compared with, but the run decides nothing about them.
-    is_own = np.arange(len(documents)) >= documents.num_references
+    is_own = np.arange(num) >= run.num_references
     return {
         REMOVED: np.flatnonzero(~kept),
         NEAR: np.flatnonzero(is_own & kept & is_near),
@@ -156,14 +155,9 @@ def _least_equal(recipe: Recipe, method: MinHash | SimHash) -> float:
     return num * share - _DEVIATIONS * float(np.sqrt(num * share * (1.0 - share)))
 
 
-def stages_of(
-    matches: Matches,
-    documents: Documents,
-    collapsed: Collapsed,
-    recipe: Recipe,
-    context: RunContext,
-) -> NDArray[np.uint8]:
+def stages_of(run: OpenRun, matches: Matches) -> NDArray[np.uint8]:
     """Return for each match whether the run's search finds it (0), or the number of the stage that loses it."""
+    documents, collapsed, recipe = run.documents, run.collapsed, run.recipe
     stages = np.zeros(len(matches), np.uint8)
     if not len(matches):
         return stages
@@ -179,7 +173,7 @@ def stages_of(
     keys = later * len(collapsed.order) + earlier
     wanted = np.unique(keys)
     is_found = np.zeros(len(wanted), bool)
-    search = open_search(documents, collapsed, recipe, context)
+    search = open_search(documents, collapsed, recipe, RunContext(RunRules(run.threads), progress=run.progress))
     if len(search.joined):
         # The exact join finds all pairs among these.
         is_joined = np.zeros(len(collapsed.order), bool)
@@ -199,10 +193,7 @@ def stages_of(
 
 
 def _candidates(
-    search: Search,
-    documents: Documents,
-    num_positions: int,
-    later: NDArray[np.int64],
+    search: Search, documents: Documents, num_positions: int, later: NDArray[np.int64]
 ) -> Iterator[NDArray[np.int64]]:
     """Yield candidates as later * n + earlier, including all candidates of the given later positions."""
     max_pairs = documents.room.max_pairs

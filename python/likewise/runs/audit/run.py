@@ -14,7 +14,6 @@ from likewise.batch.read.documents import Collapsed
 from likewise.batch.texts import Deduplication
 from likewise.errors import InvalidParameter, check_integer, counted
 from likewise.io.places import check_unchanged, stamps
-from likewise.job.options import RunContext, RunRules
 from likewise.progress import Progress, shows_progress, taken
 from likewise.recipe.recipe import GivenRecipe, Recipe
 from likewise.runs.audit.certificate import input_facts, output_facts, sealed
@@ -195,12 +194,10 @@ def audit(
             )
         read = (opened.inputs, opened.references)
         before = [stamps(files) for files in read]
-        documents, collapsed, recipe = opened.documents, opened.collapsed, opened.recipe
-        checked = check_run(opened, report)
-        strata, matches = sampled_matches(opened, num_sampled, seed, report)
-        searched = stages_of(
-            matches, documents, collapsed, recipe, RunContext(RunRules(opened.threads), progress=report)
-        )
+        documents, recipe = opened.documents, opened.recipe
+        checked = check_run(opened)
+        strata, matches = sampled_matches(opened, num_sampled, seed)
+        searched = stages_of(opened, matches)
         num_right = int(checked.is_right.sum())
         recall = estimate(opened, strata, matches, searched, num_right=num_right)
         missed = missed_pairs(opened, matches, recall.stages, _MOST_LISTED)
@@ -244,16 +241,13 @@ def audit(
     return Audit(checks, strata, *found, len(matches), sealed(fields))
 
 
-def sampled_matches(opened: OpenRun, num_sampled: int, seed: int, progress: Progress) -> tuple[list[Stratum], Matches]:
+def sampled_matches(opened: OpenRun, num_sampled: int, seed: int) -> tuple[list[Stratum], Matches]:
     """Return a sample of the documents, as large as affordable, and all their matches."""
-    documents, collapsed, recipe = opened.documents, opened.collapsed, opened.recipe
-    groups = strata_of(documents, collapsed, recipe, opened.kept)
-    pilot = _positions(draw_strata(groups, num_sampled=_NUM_PILOT, seed=seed + 1), collapsed)
-    affordable = num_affordable(documents, collapsed, recipe, pilot, num_sampled, seed=seed, threads=opened.threads)
+    groups = strata_of(opened)
+    pilot = _positions(draw_strata(groups, num_sampled=_NUM_PILOT, seed=seed + 1), opened.collapsed)
+    affordable = num_affordable(opened, pilot, num_sampled, seed)
     strata = draw_strata(groups, num_sampled=affordable, seed=seed)
-    sampled = _positions(strata, collapsed)
-    matches = exact_matches(documents, collapsed, recipe, sampled, threads=opened.threads, progress=progress)
-    return strata, matches
+    return strata, exact_matches(opened, _positions(strata, opened.collapsed))
 
 
 def _positions(strata: list[Stratum], collapsed: Collapsed) -> NDArray[np.uint32]:

@@ -19,18 +19,15 @@ from likewise.progress import Progress
 from likewise.recipe.recipe import Recipe
 from likewise.runs.drawing.charts import stylesheet
 from likewise.runs.report.sections import (
+    cards,
     counts_table,
-    curve_chart,
     facts,
     figures,
+    heads,
     inputs_table,
     recipe_facts,
     run_figures,
-    search_facts,
-    similarity_chart,
-    size_chart,
     stage_chart,
-    threshold_chart,
     why,
 )
 from likewise.runs.viewing.catalog import KINDS, GroupRow, Member
@@ -102,13 +99,12 @@ def _most_removed(summary: dict[str, Any]) -> Html:
     if not parts:
         return element("p", "Nothing was removed.")
     names = ("Times", "Bytes")
-    head = [element("th", name, scope="col", class_="number") for name in names]
     rows = []
     for part in parts:
         counts = zip(names, (part["num_times"], part["num_bytes"]), strict=True)
         cells = [element("td", f"{count:,}", class_="number", data_name=name) for name, count in counts]
         rows.append(element("tr", [*cells, element("td", part["text"], dir="auto")]))
-    return table([*head, element("th", "Text", scope="col")], rows, class_="list")
+    return table([*heads(*names, class_="number"), *heads("Text")], rows, class_="list")
 
 
 def _samples_of_parts(run: Path, summary: dict[str, Any], recipe: Recipe, count: int, inputs: Path | None) -> Html:
@@ -196,7 +192,7 @@ def table_sections(run: Path, summary: Mapping[str, Any]) -> list[Html]:
 
 
 def _card_of_command(title: str, names: list[str], rows: list[Any], num: int) -> Html:
-    head = [element("th", name.replace("_", " "), scope="col") for name in names]
+    head = heads(*(name.replace("_", " ") for name in names))
     body = [element("tr", [element("td", _shown(value)) for value in row]) for row in rows]
     more = [element("p", f"and {num - len(rows):,} more in the table", class_="quiet")] if num > len(rows) else []
     parts = [
@@ -228,22 +224,13 @@ def report(run: Path, *, samples: bool = True, inputs: Path | None = None, progr
 
 
 def _body(view: RunView, *, samples: bool) -> list[Html]:
-    summary, recipe, catalog = view.summary, view.stated, view.catalog
-    chart, chosen, counts = curve_chart(recipe), threshold_chart(summary), counts_table(summary)
-    cards = [
-        _card("Recipe", recipe_facts(recipe, summary["recall"])),
-        _card("Comparisons", search_facts(summary)),
-        *([_card("How the threshold was chosen", chosen)] if chosen is not None else []),
-        _card("Similarities of removed documents", similarity_chart(catalog.similarities(), recipe)),
-        _card("Group sizes", size_chart(catalog.sizes())),
-        *([_card("Probability of finding a pair", chart)] if chart is not None else []),
-        _card("Time", stage_chart(summary)),
-    ]
+    summary, counts = view.summary, counts_table(view.summary)
+    about = [_card(title, content) for title, content in cards(view, "Similarities of removed documents")]
     return [
-        run_figures(summary, catalog.num_groups()),
+        run_figures(summary, view.catalog.num_groups()),
         *([element("p", view.note, class_="notice")] if view.note else []),
         *(_samples(view) if samples else []),
-        element("div", cards, class_="columns"),
+        element("div", about, class_="columns"),
         *([_card(f"Duplicates by {summary['counts_by']['field']}", counts)] if counts is not None else []),
         _card("Inputs", inputs_table(summary)),
     ]

@@ -14,6 +14,7 @@ from likewise.recipe.recipe import Recipe
 from likewise.recipe.valley import choice_lines
 from likewise.runs.drawing.charts import bars, curve, density, histogram
 from likewise.runs.viewing.catalog import KINDS, Catalog, GroupRow, Member
+from likewise.runs.viewing.view import View
 from likewise.stages.verify import needed
 
 # Sizes of groups, and the number of groups of each size.
@@ -57,10 +58,15 @@ def run_figures(summary: Mapping[str, Any], num_groups: int) -> Html:
     )
 
 
+def heads(*names: object, **attributes: str) -> list[Html]:
+    """Return the header cells of columns."""
+    return [element("th", name, scope="col", **attributes) for name in names]
+
+
 def inputs_table(summary: Mapping[str, Any]) -> Html:
     """Return a table of the counts of each input."""
     names = ("Documents", "Kept", "Bad rows")
-    head = [element("th", "File", scope="col"), *(element("th", name, scope="col", class_="number") for name in names)]
+    head = [*heads("File"), *heads(*names, class_="number")]
     rows = []
     for file in summary["inputs"]:
         counts = (file["num_documents"], file["num_kept"], file["num_bad_rows"])
@@ -190,11 +196,7 @@ def certainty_table(
         name = element("a", KINDS[kind] if kind else "all", href=kind_address(kind))
         number = element("td", f"{num:,}", class_="number", data_name="Removals")
         rows.append(element("tr", [element("td", name), number, element("td", pairs)]))
-    head = [
-        element("th", "Differs in", scope="col"),
-        element("th", "Removals", scope="col", class_="number"),
-        element("th", "Least certain", scope="col"),
-    ]
+    head = [*heads("Differs in"), *heads("Removals", class_="number"), *heads("Least certain")]
     return table(head, rows, class_="list")
 
 
@@ -258,6 +260,26 @@ def threshold_chart(summary: Mapping[str, Any]) -> Html | None:
     return element("div", [drawn, *(element("p", line, class_="quiet") for line in choice_lines(facts))])
 
 
+def cards(
+    view: View,
+    similarities: str,
+    range_address: Callable[[float, float], Html] | None = None,
+    size_address: Callable[[int, int | None], Html] | None = None,
+) -> list[tuple[str, Html]]:
+    """Return the titles and contents of the cards that describe a run or an index."""
+    summary, recipe, catalog, is_run = view.summary, view.stated, view.catalog, view.kind == "run"
+    found = [
+        ("Recipe", recipe_facts(recipe, summary["recall"] if is_run else recipe.stated_recall)),
+        ("Comparisons", search_facts(summary) if is_run else None),
+        ("How the threshold was chosen", threshold_chart(summary)),
+        (similarities, similarity_chart(catalog.similarities(), recipe, range_address)),
+        ("Group sizes", size_chart(catalog.sizes(), size_address)),
+        ("Probability of finding a pair", curve_chart(recipe)),
+        ("Time", stage_chart(summary) if is_run else None),
+    ]
+    return [(title, content) for title, content in found if content is not None]
+
+
 def stage_chart(summary: Mapping[str, Any]) -> Html:
     """Return a chart of the duration of each stage."""
     stages = [(name.replace("_", " "), round(seconds * 1000)) for name, seconds in summary["timings"]["wall_s"].items()]
@@ -278,8 +300,7 @@ def counts_table(
         if pair["kept_source"] == "input"
     }
     names = [value_name(one["value"]) for one in values]
-    head = [element("th", counts["field"], scope="col")]
-    head += [element("th", name, scope="col", class_="number") for name in ("Documents", "Removed", *names)]
+    head = [*heads(counts["field"]), *heads("Documents", "Removed", *names, class_="number")]
     rows = []
     for one, name in zip(values, names, strict=True):
         numbers = [one["num_documents"], one["num_removed"]]

@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from likewise.arrays import ArrowTable
-from likewise.io.output.evidence import AGAINST, INPUT, readable
+from likewise.io.output.evidence import AGAINST, INPUT, read_evidence, readable
 from likewise.io.tables.columns import number_column, numbers_of
-from likewise.progress import Progress, StageAdvanced, StageFinished, StageStarted
+from likewise.progress import Progress, stage
 from likewise.runs.viewing.catalog import CatalogWriter
 from likewise.runs.viewing.texts import Missing, Place, TextReader
 
@@ -34,17 +34,14 @@ def build_from_evidence(
 
     About 30,000 groups per second if texts are read from plain files.
     """
-    import pyarrow.parquet as pq
-
     with readable(evidence):
-        table = pq.ParquetFile(evidence).read()
+        table = read_evidence(evidence)
         # A missing column raises KeyError.
         table.select(_COLUMNS)
         keys = _group_keys(table)
     order = np.argsort(keys, kind="stable")
     bounds = np.flatnonzero(np.diff(keys[order], prepend=-1, append=-2))
-    progress(StageStarted("sorting groups", len(bounds) - 1, "groups"))
-    with CatalogWriter(target) as writer:
+    with stage(progress, "sorting groups", len(bounds) - 1, "groups") as advance, CatalogWriter(target) as writer:
         similarity = numbers_of(table["similarity"], np.float64, 0)
         has_required = "required" in table.column_names
         required = numbers_of(table["required"], np.float64, threshold) if has_required else threshold
@@ -57,9 +54,8 @@ def build_from_evidence(
             places = [Place(row[4], row[5] or 0, None) for row in groups]
             found = zip(groups, texts.texts(places), strict=True)
             writer.add_words((row[0], _beginning(text, row[2])) for row, text in found)
-            progress(StageAdvanced("sorting groups", stop))
+            advance(stop)
         writer.finish(facts)
-    progress(StageFinished("sorting groups", 0.0))
 
 
 def _group_keys(table: ArrowTable) -> NDArray[np.int64]:

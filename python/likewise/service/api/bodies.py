@@ -44,46 +44,69 @@ _TEXT: Any = {"text": (str | None, None)}
 Document: Any = _made(
     "Document", "A stored document with its current verdict.", **get_type_hints(api.Document), **_TEXT
 )
-DocumentBatch = _made(
-    "DocumentBatch", "Documents in the order of the request; null for unknown ids.", documents=list[Document | None]
-)
-Group: Any = _made(
-    "Group",
-    "A kept document and a page of its duplicates.",
-    leader_id=str,
-    is_leader_gone=bool,
-    num_members=int,
-    member_ids=list[str],
-    truncated=bool,
-)
-GroupBatch = _made("GroupBatch", "Groups in the order of the request; null for unknown ids.", groups=list[Group | None])
 Neighbor: Any = _made(
     "Neighbor",
     "A kept document near a text; `matches` if the two are near-duplicates by the recipe.",
     **get_type_hints(api.Neighbor),
     **_TEXT,
 )
-Neighbors: Any = _made(
-    "Neighbors",
-    "Kept documents in descending order of similarity; `truncated` if there are more than requested.",
-    neighbors=list[Neighbor],
-    truncated=bool,
-)
-NeighborsBatch = _made(
-    "NeighborsBatch", "Neighbors of each text, in the order of the request.", results=list[Neighbors]
-)
-Moved: Any = _made("Moved", "A duplicate and its new kept document.", doc_id=str, kept_id=str)
-Removal: Any = _made(
-    "Removal",
-    "A removed document and what happened to its duplicates.",
-    doc_id=str,
-    was_kept=bool,
-    promoted=list[str],
-    moved=list[Moved],
-)
-RemovalBatch = _made(
-    "RemovalBatch", "Removals in the order of the request; null for unknown ids.", removals=list[Removal | None]
-)
+
+
+class DocumentBatch(BaseModel):
+    """Documents in the order of the request; null for unknown ids."""
+
+    documents: list[Document | None]
+
+
+class Group(BaseModel):
+    """A kept document and a page of its duplicates."""
+
+    leader_id: str
+    is_leader_gone: bool
+    num_members: int
+    member_ids: list[str]
+    truncated: bool
+
+
+class GroupBatch(BaseModel):
+    """Groups in the order of the request; null for unknown ids."""
+
+    groups: list[Group | None]
+
+
+class Neighbors(BaseModel):
+    """Kept documents in descending order of similarity; `truncated` if there are more than requested."""
+
+    neighbors: list[Neighbor]
+    truncated: bool
+
+
+class NeighborsBatch(BaseModel):
+    """Neighbors of each text, in the order of the request."""
+
+    results: list[Neighbors]
+
+
+class Moved(BaseModel):
+    """A duplicate and its new kept document."""
+
+    doc_id: str
+    kept_id: str
+
+
+class Removal(BaseModel):
+    """A removed document and what happened to its duplicates."""
+
+    doc_id: str
+    was_kept: bool
+    promoted: list[str]
+    moved: list[Moved]
+
+
+class RemovalBatch(BaseModel):
+    """Removals in the order of the request; null for unknown ids."""
+
+    removals: list[Removal | None]
 
 
 class CollectionInfo(BaseModel):

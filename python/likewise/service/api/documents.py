@@ -26,18 +26,19 @@ class Replayed(list[Any]):
 
 
 class Documents:
-    """The service's operations on documents, each for several request bodies; unknown ids give None."""
+    """The service's operations on documents, each for several request bodies; unknown ids give None.
+
+    The description of the service has their names, and their docstrings as summaries.
+    """
 
     def __init__(self, service: Service) -> None:
         self._service = service
         self._most = service.settings.max_results
         # Maximum number of entries in all lists of one response.
         self._room = 10 * service.settings.max_results
-        # An alias with a name that reads well in code that loads initial documents.
-        self.add = self.check_and_add
 
     async def check(self, collection: str, asked: Sequence[Any], field: str) -> list[Json]:
-        """Return the verdicts on texts."""
+        """Check a text without adding it."""
         found = self._service.collection(collection)
         texts = [one.text for one in asked]
         _check_kind(found.index.recipe, texts, field)
@@ -46,7 +47,7 @@ class Documents:
     async def check_and_add(
         self, collection: str, documents: Sequence[Any], field: str, request: Repeatable | None = None
     ) -> list[Json]:
-        """Add documents and return their verdicts."""
+        """Check a document and add it, atomically and durably."""
         found = self._service.collection(collection)
         self._service.check_may_write()
         ids = [str(document.doc_id) for document in documents]
@@ -58,16 +59,21 @@ class Documents:
         self._service.metrics.verdicts.labels("duplicate").inc(len(verdicts) - num_new)
         return verdicts
 
+    async def add(self, *given: Any, **request: Any) -> list[Json]:
+        """Alias of the route that checks and adds, for initial loads."""
+        return await self.check_and_add(*given, **request)
+
     async def get(self, collection: str, asked: Sequence[Any], _field: str) -> list[Json | None]:
-        """Return documents."""
+        """Get a document and its current verdict."""
         found = self._service.collection(collection)
         doc_ids = [one.doc_id for one in asked]
-        documents: list[Json | None] = await found.ask(_got, found.index, self._in_time(doc_ids))
+        documents = await found.ask(_got, found.index, self._in_time(doc_ids))
         await self._add_texts(found, zip(documents, asked, strict=True))
         return documents
 
     async def group(self, collection: str, asked: Sequence[Any], _field: str) -> list[Json | None]:
-        """Return a page of each group; those without a limit share the room of one response."""
+        """Get the group of a document: the kept document and its duplicates."""
+        # Groups without a limit share the room of one response.
         found = self._service.collection(collection)
         groups = await found.ask(_grouped, found.index, self._in_time([one.doc_id for one in asked]))
         room = self._room
@@ -91,11 +97,11 @@ class Documents:
         }
 
     async def neighbors(self, collection: str, asked: Sequence[Any], field: str) -> list[Json]:
-        """Return the neighbors of texts."""
+        """Get the most similar kept documents."""
         found = self._service.collection(collection)
         texts = [one.text for one in asked]
         _check_kind(found.index.recipe, texts, field)
-        results: list[Json] = await found.ask(_neighbors, found.index, self._in_time(texts), asked, self._room)
+        results = await found.ask(_neighbors, found.index, self._in_time(texts), asked, self._room)
         self._service.metrics.truncated.inc(sum(result["truncated"] for result in results))
         await self._add_texts(
             found, ((one, body) for result, body in zip(results, asked, strict=True) for one in result["neighbors"])
@@ -112,12 +118,11 @@ class Documents:
     async def remove(
         self, collection: str, asked: Sequence[Any], _field: str, request: Repeatable | None = None
     ) -> list[Json | None]:
-        """Remove documents."""
+        """Remove a document. Its duplicates are reassigned or become kept."""
         found = self._service.collection(collection)
         self._service.check_may_write()
         doc_ids = [one.doc_id for one in asked]
-        removals: list[Json | None] = await found.change(_removed, found, self._in_time(doc_ids), request)
-        return removals
+        return await found.change(_removed, found, self._in_time(doc_ids), request)
 
     def _in_time(self, given: Iterable[Any]) -> Iterator[Any]:
         """Yield the items one by one, until the deadline of the current request."""

@@ -45,29 +45,41 @@ class Lines:
         return {"x-ndjson": {"request": self.model.__name__, "answer": self.answer.__name__, "description": about}}
 
 
-class _Stream:
-    """The lines of one request that were read but not yet processed."""
+class _Queue:
+    """Bytes on their way from one task to another, which pauses the first one when too many wait."""
 
-    def __init__(self) -> None:
-        self.lines: deque[bytes] = deque()
-        self.num_bytes = 0
+    def __init__(self, most_bytes: int) -> None:
+        self.waiting: deque[bytes] = deque()
         self.is_ended = False
-        self.error: Exception | None = None
         self.changed = asyncio.Event()
         self.has_room = asyncio.Event()
         self.has_room.set()
+        self._num_bytes, self._most_bytes = 0, most_bytes
 
-    def put(self, line: bytes) -> None:
-        if line.strip():
-            self.lines.append(line)
-            self.num_bytes += len(line)
-            self.changed.set()
-            if self.num_bytes > _MOST_WAITING:
-                self.has_room.clear()
+    def append(self, data: bytes) -> None:
+        self.waiting.append(data)
+        self._count(len(data))
+        self.changed.set()
+
+    def end(self) -> None:
+        self.is_ended = True
+        self.changed.set()
+
+    def _count(self, num_bytes: int) -> None:
+        self._num_bytes += num_bytes
+        (self.has_room.clear if self._num_bytes > self._most_bytes else self.has_room.set)()
+
+
+class _Stream(_Queue):
+    """The lines of one request that were read but not yet processed."""
+
+    def __init__(self) -> None:
+        super().__init__(_MOST_WAITING)
+        self.error: Exception | None = None
 
     async def take(self, most: int, service: "Service") -> list[bytes]:
         """Return at most `most` available lines; an empty list at the end of the stream."""
-        while not self.lines and not self.is_ended:
+        while not self.waiting and not self.is_ended:
             if service.is_draining:
                 raise Problem(
                     "draining",
@@ -77,24 +89,17 @@ class _Stream:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(1.0):
                     await self.changed.wait()
-        taken = [self.lines.popleft() for _ in range(min(most, len(self.lines)))]
-        self.num_bytes -= sum(map(len, taken))
-        if self.num_bytes <= _MOST_WAITING:
-            self.has_room.set()
+        taken = [self.waiting.popleft() for _ in range(min(most, len(self.waiting)))]
+        self._count(-sum(map(len, taken)))
         return taken
 
 
-class _Answers:
+class _Answers(_Queue):
     """Answer lines on their way to a client, which may read them only after it has sent all of its own."""
 
     def __init__(self, send: Send) -> None:
+        super().__init__(_MOST_ANSWERS)
         self._send = send
-        self._waiting: deque[bytes] = deque()
-        self._num_bytes = 0
-        self._changed = asyncio.Event()
-        self._has_room = asyncio.Event()
-        self._has_room.set()
-        self._is_ended = False
         self._sender: asyncio.Task[None] | None = None
 
     @property
@@ -108,16 +113,11 @@ class _Answers:
             self._sender = asyncio.create_task(self._run())
         if self._sender.done():
             raise Disconnected
-        self._waiting.append(data)
-        self._num_bytes += len(data)
-        self._changed.set()
-        if self._num_bytes > _MOST_ANSWERS:
-            self._has_room.clear()
-        await self._has_room.wait()
+        self.append(data)
+        await self.has_room.wait()
 
-    async def end(self) -> None:
-        self._is_ended = True
-        self._changed.set()
+    async def finish(self) -> None:
+        self.end()
         if self._sender is not None:
             await self._sender
 
@@ -127,17 +127,15 @@ class _Answers:
 
     async def _run(self) -> None:
         while True:
-            while self._waiting:
-                data = self._waiting.popleft()
+            while self.waiting:
+                data = self.waiting.popleft()
                 await self._send({"type": "http.response.body", "body": data, "more_body": True})
-                self._num_bytes -= len(data)
-                if self._num_bytes <= _MOST_ANSWERS:
-                    self._has_room.set()
-            if self._is_ended:
+                self._count(-len(data))
+            if self.is_ended:
                 await self._send({"type": "http.response.body", "body": b"", "more_body": False})
                 return
-            self._changed.clear()
-            await self._changed.wait()
+            self.changed.clear()
+            await self.changed.wait()
 
 
 async def answer_lines(lines: Lines, scope: Scope, receive: Receive, send: Send, service: "Service") -> None:
@@ -160,7 +158,7 @@ async def answer_lines(lines: Lines, scope: Scope, receive: Receive, send: Send,
             raise stream.error
         if not answers.is_begun:
             await answers.put(b"")
-        await answers.end()
+        await answers.finish()
     except Disconnected:
         raise
     except Exception as error:
@@ -170,7 +168,7 @@ async def answer_lines(lines: Lines, scope: Scope, receive: Receive, send: Send,
         scope["state"]["reason"] = problem.kind
         service.metrics.rejected.labels(problem.kind).inc()
         await answers.put(problem.to_json() + b"\n")
-        await answers.end()
+        await answers.finish()
     finally:
         reader.cancel()
         answers.stop()
@@ -205,17 +203,17 @@ async def _read(stream: _Stream, scope: Scope, receive: Receive, service: "Servi
                 rest += piece
             else:
                 rest += piece[:end]
-                for line in bytes(rest).split(b"\n"):
-                    stream.put(line)
+                for line in filter(bytes.strip, bytes(rest).split(b"\n")):
+                    stream.append(line)
                 rest = bytearray(piece[end + 1 :])
             if len(rest) > most_line:
                 raise Problem("too-large", f"a line is longer than {most_line} bytes")
             await stream.has_room.wait()
-        stream.put(bytes(rest))
+        if rest.strip():
+            stream.append(bytes(rest))
     except Exception as error:
         stream.error = error
-    stream.is_ended = True
-    stream.changed.set()
+    stream.end()
 
 
 def _parsed(model: type[BaseModel], lines: list[bytes], num_before: int) -> tuple[list[BaseModel], Problem | None]:

@@ -29,15 +29,15 @@ class Operation:
     # Method and path of the route; parts of the path in braces are arguments
     method: str
     path: str
-    # Stable name for clients generated from the description
-    name: str
-    about: str
     # Takes the path parameters, and `body` if there is one; returns JSON values
     work: Callable[..., Awaitable[Any]]
     answer: type[BaseModel]
     body: type[BaseModel] | None = None
     _: KW_ONLY
     right: str
+    # Stable name for clients generated from the description, and its summary: those of `work` if not given
+    name: str = ""
+    about: str = ""
     # How a stream of lines is answered
     lines: Lines | None = None
     status: int = 200
@@ -47,6 +47,10 @@ class Operation:
     is_repeatable: bool = False
     # Whether it is aborted at the deadline; False for operations that copy or read whole collections
     has_deadline: bool = True
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "name", self.name or self.work.__name__)
+        object.__setattr__(self, "about", self.about or self.work.__doc__)
 
 
 class OperationRoute(APIRoute):

@@ -13,7 +13,7 @@ from functools import partial
 from ssl import SSLContext
 from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, TypeAlias, TypeVar, get_type_hints, overload
 
-from likewise.errors import InvalidParameter, MissingExtra, StoreError, check_positive
+from likewise.errors import InvalidParameter, StoreError, check_positive, needs
 from likewise.index import Document, Group, Neighbor, Removal, Verdict, Verdicts
 from likewise.index.api import IndexApi
 from likewise.index.ids import one_id, rows_from
@@ -45,10 +45,8 @@ class Connections:
     """The connections of one client; each forked process and each event loop, with which they close, has its own."""
 
     def __init__(self, kind: str, url: str, headers: dict[str, str]) -> None:
-        try:
+        with needs("client", f"likewise.{kind}"):
             import httpx2
-        except ImportError as error:
-            raise MissingExtra("client", f"likewise.{kind}") from error
         # Reading the certificates takes 40 ms, so they are read once for all loops and processes.
         self._address = (kind, url, headers, httpx2.create_ssl_context(trust_env=False))
         # A connection object that no process or loop has used yet.

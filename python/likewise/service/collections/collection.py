@@ -4,7 +4,7 @@ import math
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from itertools import chain
-from typing import Any
+from typing import Any, TypeVar
 
 from likewise.errors import IndexPoisoned, InvalidInput, LikewiseError, LostWrites
 from likewise.index import Index, Verdicts
@@ -16,6 +16,8 @@ from likewise.service.settings import Settings
 
 # Reading calls run concurrently with each other and with the one writing call.
 _NUM_READERS = 2
+
+Answer = TypeVar("Answer")
 
 
 class Collection:
@@ -38,21 +40,19 @@ class Collection:
 
     async def check(self, texts: Sequence[Any]) -> list[dict[str, Any]]:
         """Return the verdict on each text, without adding any."""
-        found: list[dict[str, Any]] = await self._reading.ask((), texts)
-        return found
+        return await self._reading.ask((), texts)
 
     async def check_and_add(
         self, ids: Sequence[str], texts: Sequence[Any], request: Repeatable | None = None
     ) -> list[dict[str, Any]]:
         """Check documents and add them, all or none; they are on disk when this returns."""
-        found: list[dict[str, Any]] = await self._telling(self._writing.ask(ids, texts, request))
-        return found
+        return await self._telling(self._writing.ask(ids, texts, request))
 
-    async def ask(self, call: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
+    async def ask(self, call: Callable[..., Answer], *arguments: Any, **options: Any) -> Answer:
         """Call a reading method of the index and return its result."""
         return await self._reading.run(self._noted, call, *arguments, **options)
 
-    async def change(self, call: Callable[..., Any], *arguments: Any) -> Any:
+    async def change(self, call: Callable[..., Answer], *arguments: Any) -> Answer:
         """Call a writing method of the index, in turn with the additions, and return its result."""
         return await self._telling(self._writing.run(self._timed, call, *arguments))
 
@@ -158,7 +158,7 @@ class Collection:
                 results[place] = problem
         return results, places, repeats
 
-    def _timed(self, call: Callable[..., Any], *arguments: Any) -> Any:
+    def _timed(self, call: Callable[..., Answer], *arguments: Any) -> Answer:
         began = time.perf_counter()
         try:
             return self._noted(call, *arguments)
@@ -168,7 +168,7 @@ class Collection:
         finally:
             self._metrics.commit.observe(time.perf_counter() - began)
 
-    def _noted(self, call: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
+    def _noted(self, call: Callable[..., Answer], *arguments: Any, **options: Any) -> Answer:
         """Return the result of a call of the index; record when the index accepts no more writes."""
         try:
             return call(*arguments, **options)
@@ -194,7 +194,7 @@ class Collection:
                 self._forget(error)
                 raise
 
-    async def _telling(self, work: Awaitable[Any]) -> Any:
+    async def _telling(self, work: Awaitable[Answer]) -> Answer:
         """Return the result of work; note that a request was told of a loss, if its deadline has not passed."""
         try:
             return await work

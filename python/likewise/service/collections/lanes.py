@@ -7,7 +7,7 @@ from collections import OrderedDict, deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from starlette.types import Scope
 
@@ -18,6 +18,8 @@ _KEY = re.compile(rb"[!-~]{1,128}")
 # An answer is kept until either limit is exceeded.
 _MOST_ENTRIES = 10_000
 _KEPT_S = 600.0
+
+Answer = TypeVar("Answer")
 
 
 @dataclass(frozen=True)
@@ -106,7 +108,7 @@ class Asked:
     ids: Sequence[str]
     texts: Sequence[Any]
     # Receives the verdicts, or the error
-    answer: "asyncio.Future[Any]"
+    answer: "asyncio.Future[list[Any]]"
     # Identifies a request that the client may repeat
     request: Repeatable | None = None
 
@@ -124,7 +126,7 @@ class Lane:
         self._waiting: deque[Asked] = deque()
         self._threads = ThreadPoolExecutor(num_threads, thread_name_prefix=name)
 
-    async def ask(self, ids: Sequence[str], texts: Sequence[Any], request: Repeatable | None = None) -> Any:
+    async def ask(self, ids: Sequence[str], texts: Sequence[Any], request: Repeatable | None = None) -> list[Any]:
         """Return the result of the work on these documents. A request canceled before its turn is not processed."""
         loop = asyncio.get_running_loop()
         asked = Asked(ids, texts, loop.create_future(), request)
@@ -133,7 +135,7 @@ class Lane:
             self._begin(loop)
         return await asked.answer
 
-    async def run(self, work: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
+    async def run(self, work: Callable[..., Answer], *arguments: Any, **options: Any) -> Answer:
         """Return the result of another call, made on a thread of this lane."""
         try:
             future = asyncio.get_running_loop().run_in_executor(self._threads, lambda: work(*arguments, **options))

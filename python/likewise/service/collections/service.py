@@ -3,7 +3,6 @@
 import asyncio
 import contextlib
 import json
-import os
 import re
 import secrets
 import shutil
@@ -11,7 +10,7 @@ import threading
 from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 from starlette.routing import Route
 
@@ -19,6 +18,7 @@ from likewise.errors import InvalidInput, InvalidParameter, LikewiseError
 from likewise.index import Index
 from likewise.index.opening import Store, TtlFrom, check_ttl, check_ttl_from, exists
 from likewise.io.output.parts import sync_directory
+from likewise.io.output.whole import write_whole
 from likewise.io.places import check_place
 from likewise.recipe.recipe import Recipe
 from likewise.service.collections.collection import Collection
@@ -34,6 +34,8 @@ _SNAPSHOTS = ".snapshots"
 _REMOVED = ".removed-"
 _LIVES = "lives.json"
 _NUM_COMPUTING = 2
+
+Answer = TypeVar("Answer")
 
 
 class Service:
@@ -265,23 +267,18 @@ class Service:
             return
         if ttl_s is not None:
             lives[name] = ttl_s
-        temporary = self._directory / f".{_LIVES}-{secrets.token_hex(8)}"
-        with temporary.open("w", encoding="utf-8", newline="\n") as file:
-            json.dump(lives, file, sort_keys=True)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(self._directory / _LIVES)
+        write_whole(self._directory / _LIVES, json.dumps(lives, sort_keys=True), is_synced=True)
         sync_directory(self._directory)
 
     async def worked(
         self,
-        work: Callable[..., Awaitable[Any]],
+        work: Callable[..., Awaitable[Answer]],
         key: str,
         /,
         *,
         has_deadline: bool = True,
         **given: Any,
-    ) -> Any:
+    ) -> Answer:
         """Return the result of the work on a request of a key, or raise Problem at a limit or the deadline.
 
         Work that has started on a thread continues after its deadline; waiting work is dropped.
@@ -312,11 +309,11 @@ class Service:
                 "a name must have 1 to 64 characters of a-z, 0-9, _ and -, and start with a letter or digit",
             )
 
-    async def compute(self, work: Callable[..., Any], *arguments: Any) -> Any:
+    async def compute(self, work: Callable[..., Answer], *arguments: Any) -> Answer:
         """Return the result of a pure, possibly long call."""
         return await asyncio.get_running_loop().run_in_executor(self._computing, work, *arguments)
 
-    async def in_thread(self, work: Any, *arguments: Any, **options: Any) -> Any:
+    async def in_thread(self, work: Callable[..., Answer], *arguments: Any, **options: Any) -> Answer:
         """Return the result of a blocking call without stopping other requests."""
         return await asyncio.get_running_loop().run_in_executor(None, lambda: work(*arguments, **options))
 

@@ -4,7 +4,7 @@ import os
 import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from likewise.arrays import TextData
 from likewise.errors import InvalidParameter, LostWrites, StoreError
@@ -22,6 +22,8 @@ _TIMEOUT_S = 5.0
 
 # As for an index of a client.
 PREFIX = "likewise"
+
+Answer = TypeVar("Answer")
 
 
 class SharedPlace(NamedTuple):
@@ -101,18 +103,15 @@ class SharedIndex:
 
     def check_batch(self, texts: Sequence[Any]) -> Verdicts:
         """As for an index."""
-        found: Verdicts = self._read(self.index.check_batch, texts)
-        return found
+        return self._read(self.index.check_batch, texts)
 
     def get(self, doc_id: str) -> Document | None:
         """As for an index."""
-        found: Document | None = self._read(self.index.get, doc_id)
-        return found
+        return self._read(self.index.get, doc_id)
 
     def group(self, doc_id: str) -> Group:
         """As for an index."""
-        found: Group = self._read(self.index.group, doc_id)
-        return found
+        return self._read(self.index.group, doc_id)
 
     def neighbors(
         self,
@@ -123,13 +122,11 @@ class SharedIndex:
         among: Among = "candidates",
     ) -> list[Neighbor]:
         """As for an index."""
-        found: list[Neighbor] = self._read(lambda: self.index.neighbors(text, k, min_similarity, among=among))
-        return found
+        return self._read(lambda: self.index.neighbors(text, k, min_similarity, among=among))
 
     def verify(self, *, full: bool = False) -> list[str]:
         """As for an index."""
-        found: list[str] = self._read(lambda: self.index.verify(full=full))
-        return found
+        return self._read(lambda: self.index.verify(full=full))
 
     def compact(self) -> None:
         """As for an index."""
@@ -137,13 +134,11 @@ class SharedIndex:
 
     def check_and_add_batch(self, ids: Sequence[str], texts: Sequence[Any]) -> Verdicts:
         """As for an index. Raises LostWrites until :meth:`told` is called."""
-        found: Verdicts = self._write(self.index.check_and_add_batch, ids, texts)
-        return found
+        return self._write(self.index.check_and_add_batch, ids, texts)
 
     def remove(self, doc_id: str) -> Removal:
         """As for an index. Raises LostWrites until :meth:`told` is called."""
-        found: Removal = self._write(self.index.remove, doc_id)
-        return found
+        return self._write(self.index.remove, doc_id)
 
     def confirm(self) -> None:
         """Before a stored answer is given again: raise LostWrites if the servers lost a write of this service."""
@@ -160,14 +155,14 @@ class SharedIndex:
         """Close the connections."""
         self.index.close()
 
-    def _read(self, call: Callable[..., Any], *arguments: Any) -> Any:
+    def _read(self, call: Callable[..., Answer], *arguments: Any) -> Answer:
         while True:
             try:
                 return self._noted(call, *arguments)
             except LostWrites as lost:
                 self._keep(lost)
 
-    def _write(self, call: Callable[..., Any], *arguments: Any) -> Any:
+    def _write(self, call: Callable[..., Answer], *arguments: Any) -> Answer:
         if self._lost is None:
             try:
                 return self._noted(call, *arguments)
@@ -201,7 +196,7 @@ class SharedIndex:
                 known.is_complete and lost.is_complete,
             )
 
-    def _noted(self, call: Callable[..., Any], *arguments: Any) -> Any:
+    def _noted(self, call: Callable[..., Answer], *arguments: Any) -> Answer:
         """Return the result of a call; log when calls begin to fail, and when they succeed again."""
         try:
             found = call(*arguments)

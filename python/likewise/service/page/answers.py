@@ -5,6 +5,7 @@ import html
 import shlex
 import threading
 from collections.abc import Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
@@ -47,10 +48,8 @@ class Prepared:
         self.share = 0.0
         self._total = 0
         self._is_closing = False
-        self._done = threading.Event()
         self._lock = threading.Lock()
-        self._error: Exception | None = None
-        self._thread: threading.Thread | None = None
+        self._sorting: Future[object] | None = None
 
     def progress(self, event: Event) -> None:
         """Record an event of the sorting; abort it if the view is being closed."""
@@ -64,35 +63,24 @@ class Prepared:
     def wait(self, seconds: float) -> bool:
         """Wait up to some seconds for the groups to be sorted, and return whether they are."""
         with self._lock:
-            if self._thread is None:
-                self._thread = threading.Thread(target=self._sort, name="likewise-page", daemon=True)
-                self._thread.start()
-        self._done.wait(seconds)
-        if self._error is not None:
-            with self._lock:
-                error, self._error, self._thread = self._error, None, None
-                self._done.clear()
-            if error is not None:
-                raise error
-        return self._done.is_set()
+            if self._sorting is None:
+                pool = ThreadPoolExecutor(1, thread_name_prefix="likewise-page")
+                self._sorting = pool.submit(getattr, self.view, "catalog")
+                pool.shutdown(wait=False)
+            sorting = self._sorting
+        if not wait([sorting], seconds).done:
+            return False
+        if sorting.exception() is not None:
+            # The next request tries again.
+            self._sorting = None
+        return sorting.result() is not None
 
     def close(self) -> None:
         """Close the view after the sorting has ended."""
         self._is_closing = True
-        with self._lock:
-            thread = self._thread
-        if thread is not None:
-            thread.join()
-        if isinstance(self.view, RunView | IndexView):
-            self.view.__exit__(None, None, None)
-
-    def _sort(self) -> None:
-        try:
-            _ = self.view.catalog
-        except Exception as error:
-            self._error = error
-        finally:
-            self._done.set()
+        if self._sorting is not None:
+            wait([self._sorting])
+        self.view.__exit__(None, None, None)
 
 
 class Shelf:

@@ -1,7 +1,7 @@
 """The overview page of a view, and the list of its groups."""
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from starlette.requests import Request
@@ -54,8 +54,7 @@ def sample_of(text: str | bytes | Missing) -> tuple[str, bool]:
 def overview(place: Place, request: Request, fields: dict[str, str]) -> Response:
     """Show a run or an index in figures and charts."""
     view = place.view
-    catalog, recipe, summary = view.catalog, view.stated, view.summary
-    cards: list[tuple[str, Html]] = []
+    catalog, summary = view.catalog, view.summary
     certain = None
     if catalog.num_groups():
         certain = sections.certainty_table(
@@ -64,14 +63,9 @@ def overview(place: Place, request: Request, fields: dict[str, str]) -> Response
             lambda kind: place.address("groups", differs=kind, sort="certainty"),
             lambda group, member: place.address(f"groups/{group.number}/pair/{member.row}/kept"),
         )
+    about = "All documents checked so far and their verdicts."
     if view.kind == "run":
-        numbers = sections.run_figures(summary, catalog.num_groups())
-        cards = [
-            ("Recipe", sections.recipe_facts(recipe, summary["recall"])),
-            ("Comparisons", sections.search_facts(summary)),
-        ]
-        if (chosen := sections.threshold_chart(summary)) is not None:
-            cards.append(("How the threshold was chosen", chosen))
+        about, numbers = summary["verification"], sections.run_figures(summary, catalog.num_groups())
     else:
         removed = sum(size * num for size, num in catalog.sizes()) - catalog.num_groups()
         numbers = sections.figures(
@@ -83,30 +77,19 @@ def overview(place: Place, request: Request, fields: dict[str, str]) -> Response
             ],
             summary,
         )
-        cards = [("Recipe", sections.recipe_facts(recipe, recipe.stated_recall))]
-    cards.append(
-        ("Similarities of duplicates", sections.similarity_chart(catalog.similarities(), recipe, _range_address(place)))
+    cards = sections.cards(
+        view,
+        "Similarities of duplicates",
+        lambda low, high: place.address("groups", **{"from": low, "to": high}, sort="certainty"),
+        lambda low, high: place.address("groups", min=low, max=high),
     )
-    sizes = sections.size_chart(catalog.sizes(), lambda low, high: place.address("groups", min=low, max=high))
-    cards.append(("Group sizes", sizes))
-    curve = sections.curve_chart(recipe)
-    if curve is not None:
-        cards.append(("Probability of finding a pair", curve))
-    if view.kind == "run":
-        cards.append(("Time", sections.stage_chart(summary)))
     counts = sections.counts_table(
         summary, lambda removed, kept: place.address("groups", removed=json.dumps(removed), kept=json.dumps(kept))
     )
     by = None if counts is None else (f"Duplicates by {summary['counts_by']['field']}", counts)
-    about = summary["verification"] if view.kind == "run" else "All documents checked so far and their verdicts."
     return place.show(
         "overview.html", "", view.title, about=about, numbers=numbers, certain=certain, counts=by, cards=cards
     )
-
-
-def _range_address(place: Place) -> Callable[[float, float], Html]:
-    """Return a function from a range of similarities to the address of groups with a removed document in it."""
-    return lambda low, high: place.address("groups", **{"from": low, "to": high}, sort="certainty")
 
 
 def filter_of(request: Request) -> GroupFilter:

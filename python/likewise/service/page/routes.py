@@ -126,8 +126,7 @@ def _routed(shelf: Shelf, service: Service, shows: Shows) -> Callable[[Request],
 
         async def work() -> Response:
             fields = await fields_of(request, service)
-            response: Response = await service.in_thread(_shown, shelf, name, root, shows, request, fields)
-            return response
+            return await service.in_thread(_shown, shelf, name, root, shows, request, fields)
 
         try:
             answered: Response = await service.worked(work, request.scope["state"]["key"].name)

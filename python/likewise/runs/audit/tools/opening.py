@@ -158,9 +158,8 @@ def open_output(given: ToolFiles, recipe: Recipe, run: FileRun, progress: Progre
         collapsed = collapse(documents, recipe, np.concatenate([ranked[is_kept[ranked]], ranked[~is_kept[ranked]]]))
         nothing = np.full(len(rows), -1, np.int64)
         evidence = Evidence(None, rows, nothing, np.full(len(rows), np.nan), nothing, np.zeros(len(rows), bool))
-        audited = OpenRun(
-            None, {}, recipe, run, found, Inputs((), ()), documents, collapsed, evidence, opened.context.threads
-        )
+        about = (documents, collapsed, evidence, opened.context.threads, progress)
+        audited = OpenRun({}, recipe, run, *about, inputs=found)
         yield OpenOutput(audited, kept_files, tuple(checks), claims, "id" if by_id else "text")
 
 

@@ -1,7 +1,7 @@
 """Audit of another tool's output: removals without a match, remaining duplicates, chains."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,7 @@ from likewise.progress import Progress, shows_progress, taken
 from likewise.recipe.methods import Exact
 from likewise.recipe.recipe import GivenRecipe, as_recipe
 from likewise.runs.audit.certificate import file_facts, input_facts, sealed
-from likewise.runs.audit.checks import Check, are_matching, measure_pairs
+from likewise.runs.audit.checks import Check, Removals, are_matching, measure_pairs
 from likewise.runs.audit.intervals import Share, StratumTotals, share
 from likewise.runs.audit.opening import OpenRun
 from likewise.runs.audit.recall import FOUND, REMOVED, Counts, Recall, Stratum, estimate, missed_pairs
@@ -132,18 +132,18 @@ def audit_output(
     with open_output(given, asked, run, report) as output:
         opened = output.run
         before = stamps(opened.inputs), stamps(output.kept)
-        strata, matches = sampled_matches(opened, num_sampled, seed, report)
+        strata, matches = sampled_matches(opened, num_sampled, seed)
         found_by_all = np.full(len(matches), FOUND, np.uint8)
         recall = estimate(opened, strata, matches, found_by_all, num_right=None)
         wrong, unmatched = _unmatched(opened, strata, matches, found_by_all)
         twins = _removed_twins(opened, wrong, matches)
-        worst = _worst(opened, wrong, twins, seed, report)
+        worst = _worst(opened, wrong, twins, seed)
         left = missed_pairs(opened, matches, recall.stages, _MOST_LISTED)
         num_removed = len(opened.evidence.rows)
         checks = [*output.checks]
         chains = {}
         if output.claims is not None:
-            check, facts = _chains(output, output.claims, report)
+            check, facts = _chains(output, output.claims)
             checks.append(check)
             chains = {"chains": facts}
         checks.append(_no_unmatched(strata, worst, len(wrong)))
@@ -229,30 +229,28 @@ def _removed_twins(opened: OpenRun, rows: NDArray[np.int64], matches: Matches) -
     return twins
 
 
-def _worst(
-    opened: OpenRun, rows: NDArray[np.int64], twins: NDArray[np.int64], seed: int, progress: Progress
-) -> list[dict[str, Any]]:
+def _worst(opened: OpenRun, rows: NDArray[np.int64], twins: NDArray[np.int64], seed: int) -> list[dict[str, Any]]:
     """Return the removed documents whose nearest kept document is least similar, as JSON values."""
     documents, collapsed, recipe = opened.documents, opened.collapsed, opened.recipe
     nearest, similarity = np.full(len(rows), -1, np.int64), np.zeros(len(rows))
     is_known = np.zeros(len(rows), bool)
     is_measured = not isinstance(recipe.sketch, Exact) and not recipe.is_distance_only
     if is_measured and len(rows):
-        lowered = recipe.replace(threshold=min(_LEAST_TOLD, recipe.similarity_threshold), short_margin=0.0)
+        threshold = min(_LEAST_TOLD, recipe.similarity_threshold)
+        lowered = replace(opened, recipe=recipe.replace(threshold=threshold, short_margin=0.0))
         position = collapsed.position[rows]
         random = np.random.default_rng([seed, 2])
         drawn = np.flatnonzero(position >= 0)
         drawn = np.sort(random.choice(drawn, min(_MOST_NEAREST, len(drawn)), replace=False))
         some = np.unique(position[drawn]).astype(np.uint32)
         pilot = np.random.default_rng([seed, 3]).choice(some, min(_PILOT, len(some)), replace=False)
-        most = num_affordable(documents, collapsed, lowered, pilot, len(some), seed=seed, threads=opened.threads)
-        some = (
-            np.sort(random.choice(some, min(len(some), max(_MOST_WORST, most)), replace=False)) if len(some) else some
-        )
+        if len(some):
+            most = max(_MOST_WORST, num_affordable(lowered, pilot, len(some), seed))
+            some = np.sort(random.choice(some, min(len(some), most), replace=False))
         kept = np.zeros(len(collapsed.order), bool)
         of_kept = collapsed.position[opened.kept]
         kept[of_kept[of_kept >= 0]] = True
-        found, best = nearest_kept(documents, collapsed, lowered, kept, some, threads=opened.threads, progress=progress)
+        found, best = nearest_kept(lowered, kept, some)
         place = np.minimum(np.searchsorted(some, np.maximum(position, 0)), max(0, len(some) - 1))
         is_known = (position >= 0) & (some[place] == position) if len(some) else is_known
         nearest[is_known], similarity[is_known] = found[place[is_known]], best[place[is_known]]
@@ -298,13 +296,13 @@ def removal_line(removal: dict[str, Any]) -> str:
     return f"{removal['doc_id']}{also}"
 
 
-def _chains(output: OpenOutput, claims: Claims, progress: Progress) -> tuple[Check, dict[str, Any]]:
+def _chains(output: OpenOutput, claims: Claims) -> tuple[Check, dict[str, Any]]:
     """Check whether removed documents match the kept ones that the tool records; all are measured."""
     run, documents = output.run, output.run.documents
     rows, kept_rows = claims.rows, claims.kept_rows
-    exists = np.ones(len(rows), bool)
-    similarity, required = measure_pairs(run, rows, kept_rows, exists, progress)
-    matches = are_matching(run, similarity, required, rows, kept_rows) & run.kept[kept_rows] & (rows != kept_rows)
+    claimed = Removals(rows, kept_rows, np.ones(len(rows), bool))
+    similarity, required = measure_pairs(run, claimed)
+    matches = are_matching(run, claimed, similarity, required) & run.kept[kept_rows] & (rows != kept_rows)
     removed, place = np.unique(rows, return_inverse=True)
     has_match, best = np.zeros(len(removed), bool), np.full(len(removed), -1.0)
     np.logical_or.at(has_match, place, matches)
