@@ -16,12 +16,12 @@ from likewise import Recipe, dedup_files
 from likewise.batch.pair_files import pair_files
 from likewise.batch.parts import PartRules, dedup_parts
 from likewise.batch.read import ingest
-from likewise.batch.read.weighing import weigh_files
+from likewise.batch.read.ingest import weigh_files
 from likewise.cli.dedup import summary_lines
 from likewise.errors import InvalidInput, InvalidParameter
 from likewise.io.lines import packed as packed_files
 from likewise.io.lines.csv import shows_quotes
-from likewise.io.source.bad_rows import bad_row_limit
+from likewise.io.source.source import bad_row_limit
 from likewise.job.options import FileRun
 from tests.command import likewise_command
 from tests.io.files import jsonl, zstd

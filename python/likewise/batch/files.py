@@ -14,20 +14,28 @@ from likewise.batch.against.references import (
     about_references,
     check_references,
     find_references,
+    recipe_of_files,
     tell_direction,
 )
 from likewise.batch.decide.decision import Decision, VerdictLog, group_warning
 from likewise.batch.joined import JoinedRows, check_joined, joined_rows
 from likewise.batch.memory import BoundedRun
-from likewise.batch.opening import bounded_run, opened_run, recipe_of_files
 from likewise.batch.read.documents import Documents, References
-from likewise.batch.read.resume import PARTS_VERSION
-from likewise.batch.read.weighing import weighed_files
-from likewise.batch.run import evidence_of_overruled, evidence_tables
-from likewise.batch.write.counts import counts_by, shrinkage_by_path, with_values
+from likewise.batch.read.ingest import weighed_files
+from likewise.batch.read.resume import PARTS_VERSION, known_counts
+from likewise.batch.run import bounded_run, evidence_of_overruled, evidence_tables, opened_run
 from likewise.batch.write.groups import GroupColumns, GroupRows, weight_of_count
 from likewise.batch.write.kept_rows import kept_places, kept_rows, write_bad_rows
-from likewise.batch.write.summary import EngineRun, about_counted, about_inputs, summarize, summary_of
+from likewise.batch.write.summary import (
+    EngineRun,
+    about_counted,
+    about_inputs,
+    counts_by,
+    shrinkage_by_path,
+    summarize,
+    summary_of,
+    with_values,
+)
 from likewise.errors import InvalidInput, InvalidParameter, check_choice
 from likewise.io.inputs import Inputs
 from likewise.io.kept import KeptStream, check_annotated, stream_files, write_descriptions, write_files
@@ -241,7 +249,7 @@ class _Decided(NamedTuple):
                 rows = GroupRows(documents, decision, self.kept_ids, columns, earlier)
                 write_evidence(rows.tables(), work / GROUPS)
             if asked.keep_sketches:
-                from likewise.batch.write.sketches import write_kept_sketches
+                from likewise.batch.write.kept_rows import write_kept_sketches
 
                 write_kept_sketches(documents, decision, reading.found.files, recipe, work)
 
@@ -286,7 +294,7 @@ def _written_by_engine(
 ) -> dict[str, Any]:
     """Let the engine decide and write; return the summary."""
     found, work = reading.found, job.work
-    recipe = weighed_files(found.files, recipe, job.context, job.parts)
+    recipe = known_counts(job.parts, recipe) or weighed_files(found.files, recipe, job.context, job.parts)
     done = engine.written(found.files, recipe, job.context, work=work, writes_kept=asked.copies == "kept")
     write_companions(recipe, work / RECIPE)
     if asked.copies == "kept":
@@ -311,7 +319,7 @@ def _stored_by_engine(
         found = job.find(inputs, recipe)
         engine.check(recipe)
         job.stamp(found)
-        weighed = weighed_files(found.files, recipe, job.context, job.scratch)
+        weighed = weighed_files(found.files, recipe, job.context)
 
         def summarize(done: EngineRun) -> dict[str, Any]:
             job.check_unchanged()
@@ -341,7 +349,7 @@ def _decided(
     """Decide on this machine or by the engine; the documents exist until the context exits."""
     context, work, progress = job.context, job.work, job.context.progress
     if asked.engine is not None:
-        recipe = weighed_files(reading.all.files, recipe, context, job.parts)
+        recipe = known_counts(job.parts, recipe) or weighed_files(reading.all.files, recipe, context, job.parts)
         decided = asked.engine.decided(reading.found.files, recipe, context, work=work)
         with decided as (documents, decision):
             _tell_of_group(documents, decision, progress)

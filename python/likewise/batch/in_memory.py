@@ -21,10 +21,23 @@ from likewise.io.tables.tables import column_as_json, integer_type, texts_of
 from likewise.job.reading import names_line, refusal
 from likewise.recipe.presets import PRESETS
 from likewise.recipe.recipe import Recipe
-from likewise.recipe.rules import keep_needs
-from likewise.recipe.text import role_names, role_paths
-from likewise.stages.documents import Tokenizer, are_bytes, as_documents, check_tokenizer, tokenized, with_values
-from likewise.stages.text import TextField, as_texts, field_names, is_arrow, is_null, is_stream, is_table, table_column
+from likewise.recipe.rules import keep_needs, role_names, role_paths
+from likewise.stages.text import (
+    TextField,
+    Tokenizer,
+    are_bytes,
+    as_documents,
+    as_texts,
+    check_tokenizer,
+    field_names,
+    is_arrow,
+    is_null,
+    is_stream,
+    is_table,
+    table_column,
+    tokenized,
+    with_values,
+)
 from likewise.stages.text import text_column as joined_column
 
 #: What to do with documents whose text is null. Those that are kept match nothing.

@@ -17,15 +17,13 @@ from likewise.batch.budget.room import Room, filled, numbers_of
 from likewise.batch.decide.decision import Decision
 from likewise.batch.read.documents import Documents
 from likewise.errors import InvalidInput, InvalidParameter
-from likewise.io.source.bad_rows import BadRowTally
-from likewise.io.source.source import BadRow, Piece, ReadTask, Source
+from likewise.io.source.source import BadRow, BadRowTally, Piece, ReadTask, Source
 from likewise.io.tables.columns import number_column
 from likewise.job.options import FileRun, RunContext
 from likewise.job.reading import in_order, jobs_of, refusal, total_bytes
 from likewise.progress import Warned
 from likewise.recipe.recipe import Recipe
-from likewise.recipe.rules import fields_read
-from likewise.recipe.text import BYTE_TOKENS
+from likewise.recipe.rules import BYTE_TOKENS, fields_read
 
 _PIECE_BYTES = 4 << 20
 _AT_ONCE = 1 << 18

@@ -42,7 +42,7 @@ Examples:
 @flag("--json", "Print counts as JSON to stdout.", to="as_json")
 def command(inputs: tuple[str, ...], out: Path, memory: str, quiet: bool, as_json: bool, **options: Any) -> None:
     """Run the command."""
-    from likewise.batch.read.weighing import doubts_of, weigh_files
+    from likewise.batch.read.ingest import doubts_of, weigh_files
     from likewise.errors import InvalidParameter
     from likewise.io.output.whole import WholeFile
     from likewise.recipe.presets import with_preset

@@ -17,8 +17,7 @@ from likewise.corpus.items import NUMBERS, Candidates, ContainmentRules, Items, 
 from likewise.corpus.places import Copy, CorpusPlace, IndexPlace, Place, RunPlace, opened_places
 from likewise.errors import InvalidInput, counted
 from likewise.io.output.directory import COPIES, ERRORS, GIVEN, LISTS
-from likewise.io.source.bad_rows import BadRowTally, write_errors
-from likewise.io.source.source import BadRow, InputFile
+from likewise.io.source.source import BadRow, BadRowTally, InputFile, write_errors
 from likewise.io.tables.columns import number_column
 from likewise.job.options import FileRun, RunContext, Timing
 from likewise.job.output import Job

@@ -17,7 +17,7 @@ from likewise import _native
 from likewise.arrays import ArrowTable
 from likewise.batch.parts.collection import Collection, emptied, num_kept, write_documents
 from likewise.batch.parts.units import check_rewriting
-from likewise.batch.read.weighing import doubts_of
+from likewise.batch.read.ingest import doubts_of
 from likewise.corpus.items import (
     Candidates,
     ContainmentRules,
@@ -35,8 +35,7 @@ from likewise.io.kept import check_annotated, write_files
 from likewise.io.output.directory import ANNOTATED, CONTAMINATED, ERRORS, ITEMS, KEPT
 from likewise.io.places import Watch
 from likewise.io.source.added import Added, AddedFields
-from likewise.io.source.bad_rows import BadRowTally, write_errors
-from likewise.io.source.source import BadRow, Cut, InputFile, Kept, as_array
+from likewise.io.source.source import BadRow, BadRowTally, Cut, InputFile, Kept, as_array, write_errors
 from likewise.io.tables.columns import constant_column, number_column, numbers_of, text_column
 from likewise.job.options import FileRun
 from likewise.job.output import Job, about_files

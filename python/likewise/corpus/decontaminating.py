@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from likewise.arrays import ColumnData, TextData
 from likewise.batch.in_memory import Nulls, document_source, null_option_named
-from likewise.batch.read.weighing import doubts_of
+from likewise.batch.read.ingest import doubts_of
 from likewise.corpus.items import (
     DEFAULT_MIN_NGRAMS,
     DEFAULT_MIN_SHARE,
@@ -23,8 +23,8 @@ from likewise.corpus.items import (
 )
 from likewise.errors import counted, num_threads
 from likewise.io.html import element, joined, listing
-from likewise.io.output.scratch import scratch_for
-from likewise.io.source.bad_rows import NO_LIMIT, BadRowTally
+from likewise.io.output.whole import scratch_for
+from likewise.io.source.source import NO_LIMIT, BadRowTally
 from likewise.io.tables.columns import number_column
 from likewise.io.tables.tables import with_id_types
 from likewise.job.options import RunContext, RunRules

@@ -18,8 +18,7 @@ from likewise.arrays import ArrowSchema, ArrowTable, TextData
 from likewise.errors import InvalidInput, InvalidParameter, RecipeMismatch, check_choice, check_integer, counted
 from likewise.io.formats import format_by_name
 from likewise.io.places import Watch
-from likewise.io.source.bad_rows import BadRowTally
-from likewise.io.source.source import BadRow, InputFile, Piece, each_piece
+from likewise.io.source.source import BadRow, BadRowTally, InputFile, Piece, each_piece
 from likewise.io.tables.columns import nullable_text_column, number_column, text_column
 from likewise.job.options import FileRun
 from likewise.job.reading import found_inputs, option_of, refusal

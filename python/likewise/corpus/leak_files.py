@@ -12,9 +12,9 @@ import numpy as np
 
 from likewise._native import __version__
 from likewise.batch.decide.pairing import MAX_PAIRS, PairCounts
-from likewise.batch.opening import OpenedRun, bounded_run, opened_run
 from likewise.batch.read.documents import Documents
 from likewise.batch.read.resume import PARTS_VERSION
+from likewise.batch.run import OpenedRun, bounded_run, opened_run
 from likewise.batch.write.kept_rows import kept_rows, write_bad_rows
 from likewise.corpus.leaking import LeakedRows, checked_names, tell_containment
 from likewise.errors import InvalidInput, InvalidParameter, check_choice, check_integer

@@ -20,7 +20,7 @@ from likewise.batch.in_memory import document_source
 from likewise.errors import InvalidInput, InvalidParameter, check_integer, num_threads
 from likewise.hamming.ids import first_double, id_keys
 from likewise.io.output.row_files import RowWriter
-from likewise.io.output.scratch import scratch_for
+from likewise.io.output.whole import scratch_for
 from likewise.io.remote import file_for
 from likewise.io.source.source import Source
 from likewise.io.tables.columns import nullable_text_column, number_column
@@ -32,8 +32,7 @@ from likewise.progress import Progress, shows_progress, taken
 from likewise.recipe.fields import FEATURES, FIELDS, SKETCH
 from likewise.recipe.methods import Exact
 from likewise.recipe.recipe import GivenRecipe, Recipe, as_recipe
-from likewise.stages.documents import Tokenizer
-from likewise.stages.text import TextField
+from likewise.stages.text import TextField, Tokenizer
 from likewise.stages.weights import with_counted
 
 if TYPE_CHECKING:

@@ -9,12 +9,10 @@ from functools import cached_property
 from typing import BinaryIO, Literal, NamedTuple, Self, get_args
 
 from likewise.errors import InvalidParameter, check_choice, check_integer, num_threads, take_bytes
-from likewise.io.source.bad_rows import DEFAULT_MAX_BAD_ROWS, NO_LIMIT, BadRowLimit, bad_row_limit
-from likewise.io.source.source import ReadRules, TokenRules
+from likewise.io.source.source import DEFAULT_MAX_BAD_ROWS, NO_LIMIT, BadRowLimit, ReadRules, TokenRules, bad_row_limit
 from likewise.progress import Progress, no_progress
 from likewise.recipe.recipe import Recipe
-from likewise.recipe.rules import fields_read
-from likewise.recipe.text import BYTE_TOKENS, USER_TOKENS, role_names
+from likewise.recipe.rules import BYTE_TOKENS, USER_TOKENS, fields_read, role_names
 
 DuplicateIds = Literal["fail", "allow"]
 DUPLICATE_IDS: tuple[DuplicateIds, ...] = get_args(DuplicateIds)

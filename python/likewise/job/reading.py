@@ -19,15 +19,14 @@ from numpy.typing import NDArray
 
 from likewise._native import Texts
 from likewise.errors import InvalidInput, InvalidParameter, LikewiseError
-from likewise.io.output.scratch import scratch_directory
+from likewise.io.output.whole import scratch_directory
 from likewise.io.places import Watch
-from likewise.io.source.bad_rows import BadRowTally
-from likewise.io.source.source import BadRow, Piece, ReadTask, Source, each_piece
+from likewise.io.source.source import BadRow, BadRowTally, Piece, ReadTask, Source, each_piece
 from likewise.io.tables.columns import text_column
 from likewise.job.options import FileRun, RunContext
 from likewise.progress import Progress, StageAdvanced, StageFinished, StageStarted, Warned
 from likewise.recipe.recipe import Recipe
-from likewise.recipe.text import ALL_ROLES, role_paths
+from likewise.recipe.rules import ALL_ROLES, role_paths
 
 if TYPE_CHECKING:
     from likewise.io.inputs import Inputs

@@ -124,7 +124,7 @@ class Field(NamedTuple):
     methods: tuple[str, ...]
     # The id that it is part of; None if it acts through other fields only, or is not part of the JSON
     part: str | None = None
-    # Returns the value in its canonical type, or raises InvalidParameter; None for the checks in `recipe/text.py`
+    # Returns the value in its canonical type, or raises InvalidParameter; None for the checks in `recipe/rules.py`
     check: Callable[[str, object], object] | None = None
     # Not hashed if it has this value, which never changes, so that adding a field changes no existing id.
     original: object = None

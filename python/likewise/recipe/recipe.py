@@ -49,9 +49,9 @@ from likewise.recipe.presets import (
     with_base,
     with_preset,
 )
-from likewise.recipe.rules import check_fields
-from likewise.recipe.text import (
+from likewise.recipe.rules import (
     USER_TOKENS,
+    check_fields,
     checked_fold,
     checked_roles,
     checked_text,

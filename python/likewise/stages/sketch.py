@@ -17,8 +17,7 @@ from likewise.errors import InvalidInput, InvalidParameter, RecipeMismatch, num_
 from likewise.recipe.fields import MAX_FILTER_BITS, RecipeFields
 from likewise.recipe.methods import Bloom, Exact, MinHash, Shingles, SimHash
 from likewise.recipe.recipe import GivenRecipe, Recipe, as_recipe, check_is_recipe
-from likewise.stages.documents import Tokenizer, document_batches
-from likewise.stages.text import TextField
+from likewise.stages.text import TextField, Tokenizer, document_batches
 from likewise.stages.weights import with_counted
 
 # Bits of one vector register.

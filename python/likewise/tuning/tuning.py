@@ -28,7 +28,7 @@ from likewise.progress import (
 )
 from likewise.recipe.fields import Tokens
 from likewise.recipe.recipe import Recipe
-from likewise.recipe.text import USER_TOKENS
+from likewise.recipe.rules import USER_TOKENS
 from likewise.recipe.word_lists import Words
 from likewise.stages.text import TextField
 from likewise.tuning.choice import (

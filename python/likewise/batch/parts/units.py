@@ -15,7 +15,6 @@ from likewise.arrays import ArraySpace, slices
 from likewise.batch.against.references import reference_files
 from likewise.batch.budget.room import Room
 from likewise.batch.decide.decision import Decision, VerdictLog, decide
-from likewise.batch.opening import bounded_run, opened_run
 from likewise.batch.parts.collection import (
     PIECE_BYTES,
     Collection,
@@ -27,13 +26,13 @@ from likewise.batch.parts.collection import (
 )
 from likewise.batch.read.columns import HeldDocuments, SketchedPiece, sketched_piece
 from likewise.batch.read.documents import Reference, References
-from likewise.batch.run import ordered
+from likewise.batch.run import bounded_run, opened_run, ordered
 from likewise.batch.write.kept_rows import write_bad_rows
 from likewise.errors import InvalidInput, InvalidParameter, check_choice, check_integer
 from likewise.io.inputs import Inputs
 from likewise.io.output.directory import EMPTIED, ERRORS, KEPT
 from likewise.io.output.evidence import write_evidence
-from likewise.io.output.scratch import scratch_directory
+from likewise.io.output.whole import scratch_directory
 from likewise.io.places import check_place
 from likewise.io.source.source import Cut, InputFile, Kept, Piece, ReadTask, as_array, each_piece
 from likewise.job.options import FileRun, RunContext, RunRules

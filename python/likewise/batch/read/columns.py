@@ -19,8 +19,7 @@ from likewise.arrays import GrowingTexts, slices, stable_order
 from likewise.batch.budget.room import MOST_HELD_BYTES, Room, filled, numbers_of
 from likewise.batch.read.documents import Documents, SpooledPiece
 from likewise.errors import InvalidInput
-from likewise.io.source.bad_rows import BadRowTally
-from likewise.io.source.source import BadRow, Piece, Source
+from likewise.io.source.source import BadRow, BadRowTally, Piece, Source
 from likewise.io.source.spool import Spool
 from likewise.job.options import RunRules
 from likewise.job.reading import refusal

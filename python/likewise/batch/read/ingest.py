@@ -7,10 +7,11 @@ import time
 from collections import deque
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import closing
+from dataclasses import replace
 from functools import partial
 from itertools import chain, islice
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -18,17 +19,30 @@ from likewise._native import Rarity
 from likewise.batch.budget.room import Room
 from likewise.batch.read.columns import Columns, HeldDocuments, SketchedPiece, bare_piece, sketched_piece
 from likewise.batch.read.documents import Documents, References
-from likewise.batch.read.resume import SPOOL_NAME, FoundPart, Position, RunParts
-from likewise.errors import InvalidInput, LikewiseError
-from likewise.io.source.source import Piece, ReadTask, Source
-from likewise.io.source.spool import Spool
-from likewise.job.options import RunContext
-from likewise.job.reading import in_order, names_line, option_of, other_fields, total_bytes
-from likewise.progress import Warned
-from likewise.recipe.methods import Shingles
-from likewise.recipe.recipe import Recipe
+from likewise.errors import InvalidInput, LikewiseError, counted
+from likewise.io.output.whole import scratch_for
+from likewise.io.source.source import NO_LIMIT, BadRowTally, Piece, ReadTask, Source
+from likewise.io.source.spool import SPOOL_NAME, Spool
+from likewise.job.options import FileRun, RunContext, RunRules
+from likewise.job.reading import (
+    found_inputs,
+    in_order,
+    jobs_of,
+    names_line,
+    option_of,
+    other_fields,
+    refusal,
+    total_bytes,
+)
+from likewise.progress import Progress, Warned, no_progress, shows_progress, taken
+from likewise.recipe.methods import Bloom, Shingles
+from likewise.recipe.recipe import GivenRecipe, Recipe, as_recipe
 from likewise.recipe.rules import fields_read, keep_needs
-from likewise.stages.sketch import sketch_texts
+from likewise.stages.sketch import FilterSize, sketch_texts
+from likewise.stages.weights import DEFAULT_MEMORY_BYTES, Counter, Sample, Weights
+
+if TYPE_CHECKING:
+    from likewise.batch.read.resume import FoundPart, Position, RunParts
 
 # JSON of a field without a value; "" if the field is absent.
 NO_VALUE = frozenset(("", "null", "NaN"))
@@ -141,7 +155,7 @@ class _Worker:
 
     def _done(self, sources: Sequence[Source], task: _Task) -> tuple[_Task, Sequence[Any]]:
         if task.kept is not None:
-            from likewise.batch.read.kept_sketches import kept_pieces
+            from likewise.batch.read.resume import kept_pieces
 
             num_fields = len(fields_read(self._recipe.keep, self._rules.fields))
             return task, kept_pieces(task.kept, task.source, self._recipe, num_fields=num_fields)
@@ -295,3 +309,125 @@ def _put_aside(parts: RunParts, task: _Task, pieces: list[_Numbered]) -> None:
     else:
         # A part that replaces a damaged one ends where the next stored part starts.
         parts.flush()
+
+
+# With fewer documents, all features are equally rare.
+_LEAST_DOCUMENTS = 2
+
+
+def count_sources(
+    sources: Sequence[Source],
+    recipe: Recipe,
+    context: RunContext,
+    *,
+    memory_bytes: float | str = DEFAULT_MEMORY_BYTES,
+    is_sampled: bool = False,
+) -> Weights:
+    """Return the weights of features by their rarity in all documents, or if `is_sampled`, in a sample of many."""
+    counter = Sample() if is_sampled else Counter(recipe, memory_bytes)
+    tally = BadRowTally(context.rules.max_bad_rows)
+    read_into(counter, sources, "weighing", context, tally)
+    if context.rules.max_bad_rows is not NO_LIMIT and (told := tally.finish()) is not None:
+        context.progress(Warned(told))
+    with context.timing.wall("weighing"):
+        if isinstance(counter, Sample):
+            table = counter.count(recipe, memory_bytes, threads=context.threads)
+        else:
+            table = counter.finish(threads=context.threads)
+    # A run on one document has nothing to compare.
+    for doubt in doubts_of(table) if not recipe.needs_threshold or table.num_documents >= _LEAST_DOCUMENTS else []:
+        context.progress(Warned(doubt))
+    return table
+
+
+def read_into(
+    counter: Counter | Sample | FilterSize,
+    sources: Sequence[Source],
+    stage: str,
+    context: RunContext,
+    tally: BadRowTally | None = None,
+) -> None:
+    """Read all documents once and pass their texts to `counter`."""
+
+    def count(number: int, _: int, job: ReadTask) -> None:
+        source = sources[number]
+        # A source with a single job may use all threads for it.
+        threads = context.threads if 0 < source.num_bytes <= PIECE_BYTES else 1
+        for piece in job.read():
+            if piece.bad_rows and context.rules.on_error == "fail":
+                # The lines of earlier jobs may be uncounted.
+                raise InvalidInput(refusal(source, piece.bad_rows[0]).message, source.name)
+            if tally is not None:
+                tally.add(source.name, None, piece)
+            counter.add(piece.texts, threads=threads)
+
+    # Files decompressed for this pass are deleted after it.
+    with context.timing.wall(stage), scratch_for(sources) as unpacked:
+        jobs = jobs_of(sources, PIECE_BYTES, unpacked, count)
+        for _ in in_order(stage, jobs, total_bytes(sources), context):
+            pass
+
+
+def doubts_of(table: Weights) -> list[str]:
+    """Return warnings about the reliability of a counted table, one sentence each."""
+    doubts = []
+    if not table.is_exact:
+        doubts.append(
+            "the counts do not fit in memory (48 bytes per distinct feature), so they come from a sketch and may be "
+            f"too high, by up to {table.excess:,} for all but {table.excess_probability:.1%} of the features. For "
+            "exact counts, run likewise weights with a larger --memory."
+        )
+    if table.num_documents < _LEAST_DOCUMENTS:
+        doubts.append(
+            f"only {counted(table.num_documents, 'document')} with distinct feature sets; in so few documents, "
+            "all features look equally rare"
+        )
+    return doubts
+
+
+def weighed_files(
+    files: Sequence[Source],
+    recipe: Recipe,
+    context: RunContext,
+    parts: Path | None = None,
+    memory_bytes: int = DEFAULT_MEMORY_BYTES,
+) -> Recipe:
+    """Return the recipe with its weights, then its filter size, from files that can be read again.
+
+    A directory for parts keeps the counts for a later run.
+    """
+    found, context = recipe, replace(context, rules=RunRules(context.threads, "skip"))
+    if found.needs_counting:
+        table = count_sources(files, found, context, memory_bytes=memory_bytes, is_sampled=True)
+        found = found.with_table(table)
+    if isinstance(found.sketch, Bloom) and found.sketch.filter_bits is None:
+        size = FilterSize(found, found.sketch)
+        read_into(size, files, "sizing", context)
+        found = found.replace(filter_bits=size.finish())
+    if parts is not None and found is not recipe:
+        from likewise.batch.read.resume import store_counts
+
+        store_counts(parts, found, sum(file.num_bytes for file in files))
+    return found
+
+
+@shows_progress
+def weigh_files(
+    inputs: Sequence[str | Path] | str | Path,
+    recipe: GivenRecipe | None = None,
+    *,
+    run: FileRun | None = None,
+    memory_bytes: float | str = DEFAULT_MEMORY_BYTES,
+    output: Path | None = None,
+    progress: Progress | bool | None = None,
+) -> Weights:
+    """Return the weights of features by their rarity in files."""
+    recipe = as_recipe(Recipe.minhash(weights="idf") if recipe is None else recipe)
+    run = run or FileRun()
+    with found_inputs(inputs, recipe, run, output, no_progress) as found:
+        return count_sources(
+            found.files,
+            recipe,
+            RunContext(run.run_rules(), progress=taken(progress)),
+            memory_bytes=memory_bytes,
+        )

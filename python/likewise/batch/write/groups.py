@@ -16,7 +16,7 @@ from likewise.arrays import ArrowTable, ColumnData, slices
 from likewise.batch.decide.decision import Decision
 from likewise.batch.read.columns import Date, Value, field_ranks, field_value
 from likewise.batch.read.documents import Documents
-from likewise.batch.write.counts import value_codes
+from likewise.batch.write.summary import value_codes
 from likewise.errors import InvalidInput, InvalidParameter, check_choice, check_integer
 from likewise.io.output.evidence import AGAINST, INPUT
 from likewise.io.tables.columns import constant_column, nullable_text_column, number_column, text_column

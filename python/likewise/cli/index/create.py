@@ -107,7 +107,7 @@ def create(
 
 
 def _recipe_of(run: Path, options: dict[str, Any]) -> "Recipe":
-    from likewise.batch.read.kept_sketches import recipe_of_run
+    from likewise.batch.read.resume import recipe_of_run
     from likewise.errors import InvalidParameter
 
     for name in sorted(options):

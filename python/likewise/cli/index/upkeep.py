@@ -35,7 +35,7 @@ def export(places: tuple[str, ...], out: str, url: str | None, prefix: str | Non
     A FILE that ends in .parquet also contains the recipe and everything that verdicts depend on: `likewise index
     import` creates an index from it.
     """
-    from likewise.io.output.scratch import scratch_directory
+    from likewise.io.output.whole import scratch_directory
 
     path, _ = split_target(places, url)
     with open_index(path, url, prefix, read_only=True) as index:

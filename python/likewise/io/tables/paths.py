@@ -14,7 +14,7 @@ from likewise.arrays import ArrowColumn, ArrowSchema, ColumnData
 from likewise.errors import InvalidInput
 from likewise.io.source.source import Cut
 from likewise.io.tables.columns import as_large_text, is_text, null_where, number_column
-from likewise.recipe.text import ALL_ROLES, RoleNames
+from likewise.recipe.rules import ALL_ROLES, RoleNames
 
 _LIST = "[]"
 _STEPS = re.compile(r"\[\]|[^.\[\]]+")

@@ -21,8 +21,8 @@ from likewise.errors import InvalidInput, counted
 from likewise.io.inputs import Inputs, find_inputs
 from likewise.io.lines.csv import take_quotes
 from likewise.io.output.directory import EMPTIED, EVIDENCE, KEPT
-from likewise.io.output.scratch import scratch_directory
 from likewise.io.output.summaries import read_summary
+from likewise.io.output.whole import scratch_directory
 from likewise.io.places import check_unchanged, stamps
 from likewise.io.source.source import Cut, InputFile, Piece, as_array, each_piece
 from likewise.io.tables.columns import numbers_of
@@ -388,7 +388,7 @@ def _matches(
             for side in texts
         ]
         return np.asarray((digests[0] == digests[1]).all(axis=1) & (stated == 1))
-    measured = similarities(own, kept, cast(MeasureName, recipe.measure), recipe=recipe, threads=threads)
+    measured = similarities(own, kept, cast("MeasureName", recipe.measure), recipe=recipe, threads=threads)
     return np.asarray((measured >= recipe.least_similarity) & (np.abs(measured - stated) < _SAME))
 
 

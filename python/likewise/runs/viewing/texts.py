@@ -16,7 +16,7 @@ from likewise.batch.budget.room import Room
 from likewise.batch.joined import JoinedRows, joined_rows
 from likewise.errors import InvalidInput, LikewiseError
 from likewise.io.inputs import find_inputs
-from likewise.io.output.scratch import scratch_directory
+from likewise.io.output.whole import scratch_directory
 from likewise.io.source.source import InputFile, Source, each_piece, shown_document
 from likewise.io.source.spool import Spool
 from likewise.job.options import FileRun, RunContext
