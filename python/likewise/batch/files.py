@@ -24,18 +24,16 @@ from likewise.batch.read.documents import Documents, References
 from likewise.batch.read.ingest import weighed_files
 from likewise.batch.read.resume import PARTS_VERSION, known_counts
 from likewise.batch.run import bounded_run, evidence_of_overruled, evidence_tables, opened_run
-from likewise.batch.write.groups import GroupColumns, GroupRows, weight_of_count
-from likewise.batch.write.kept_rows import kept_places, kept_rows, write_bad_rows
-from likewise.batch.write.summary import (
-    EngineRun,
-    about_counted,
-    about_inputs,
+from likewise.batch.write.groups import (
+    GroupColumns,
+    GroupRows,
     counts_by,
     shrinkage_by_path,
-    summarize,
-    summary_of,
+    weight_of_count,
     with_values,
 )
+from likewise.batch.write.kept_rows import kept_places, kept_rows, write_bad_rows
+from likewise.batch.write.summary import EngineRun, about_counted, about_inputs, summarize, summary_of
 from likewise.errors import InvalidInput, InvalidParameter, check_choice
 from likewise.io.inputs import Inputs
 from likewise.io.kept import KeptStream, check_annotated, stream_files, write_descriptions, write_files
