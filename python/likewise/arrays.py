@@ -2,7 +2,6 @@
 
 import contextlib
 import errno
-import mmap
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -80,6 +79,8 @@ class _GrowingFile(GrowingArray):
         file, self._file, length, self._length = self._file, None, self._length, 0
         if file is None:
             return frozen(self._array)
+        import mmap
+
         with file:
             if not length:
                 return frozen(self._array)
@@ -103,6 +104,8 @@ class ArraySpace:
         num_bytes = length * np.dtype(dtype).itemsize
         if self.folder is None or not num_bytes:
             return np.zeros(length, dtype)
+        import mmap
+
         with _open_nameless(self.folder) as file:
             # Detect a full disk here: a later write to the mapping would end the process.
             _claim(file.fileno(), num_bytes)

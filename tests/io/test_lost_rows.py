@@ -226,7 +226,7 @@ def test_bytes_behind_gzip_data_are_told_by_their_place(tmp_path):
 )
 def test_limits_of_bad_rows(given, share, count):
     limit = bad_row_limit(given)
-    assert (limit.share, limit.count) == (share, count)
+    assert (limit.share, limit.num_rows) == (share, count)
 
 
 @pytest.mark.parametrize("given", ["empty", "-2", "101%", 1.5, -1, True, "2.5", float("nan"), "1%%"])

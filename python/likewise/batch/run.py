@@ -234,7 +234,7 @@ def opened_run(
     progress = context.progress
     room = Room() if bounded is None else bounded.room
     if bounded is not None:
-        context = context.with_threads(bounded.threads(context.threads))
+        context = context.with_rules(context.rules._replace(threads=bounded.threads(context.threads)))
     known, left = None, None
     if parts is not None:
         from likewise.batch.read.resume import known_counts, open_parts

@@ -3,7 +3,7 @@
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import accumulate, chain
 from pathlib import Path, PurePosixPath
 from typing import Any, Unpack
@@ -181,7 +181,7 @@ def leak_files(
     if sum(name == "-" for given in lists for name in given) > 1:
         raise InvalidInput("standard input (-) is given twice; give it once")
     with Job(output, run, report, inputs=[*chain(*lists)], overwrite=overwrite, fresh=fresh) as job:
-        job.context = replace(job.context, rules=job.context.rules._replace(duplicate_ids="allow"))
+        job.context = job.context.with_rules(job.context.rules._replace(duplicate_ids="allow"))
         tell_containment(recipe, report)
         found = _Splits(names, [job.find(given, recipe) for given in lists])
         found.check()

@@ -4,8 +4,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
-from functools import cached_property
+from dataclasses import dataclass
 from typing import BinaryIO, Literal, NamedTuple, Self, get_args
 
 from likewise.errors import InvalidParameter, check_choice, check_integer, num_threads, take_bytes
@@ -201,21 +200,13 @@ class Timing:
         }
 
 
-@dataclass(frozen=True, eq=False)
 class RunContext:
-    """The shared context of all steps of a run."""
+    """The shared context of all steps of a run: rules in addition to the recipe; timing and progress receive events."""
 
-    # Rules in addition to the recipe
-    rules: RunRules
-    # Receive seconds and events
-    timing: Timing = field(default_factory=Timing)
-    progress: Progress = no_progress
+    def __init__(self, rules: RunRules, timing: Timing | None = None, progress: Progress = no_progress) -> None:
+        self.rules, self.timing, self.progress = rules, timing or Timing(), progress
+        self.threads = rules.threads
 
-    @cached_property
-    def threads(self) -> int:
-        """Number of threads."""
-        return self.rules.threads
-
-    def with_threads(self, threads: int) -> Self:
-        """Return the same context with another number of threads."""
-        return replace(self, rules=self.rules._replace(threads=threads))
+    def with_rules(self, rules: RunRules) -> Self:
+        """Return the same context with other rules."""
+        return type(self)(rules, self.timing, self.progress)

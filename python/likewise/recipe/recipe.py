@@ -4,7 +4,7 @@ import contextlib
 import json
 import textwrap
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal, Self, TypeAlias, TypeVar, Unpack, cast
@@ -32,12 +32,11 @@ from likewise.recipe.fields import (
     Overflow,
     RecipeOptions,
     Scheme,
-    Settings,
     TextOptions,
     canonical_json,
     identity,
 )
-from likewise.recipe.methods import Asked, Bloom, MinHash, SimHashDistance, sketch_of
+from likewise.recipe.methods import Asked, Bloom, MinHash, SimHashDistance, Sketch, sketch_of
 from likewise.recipe.presets import (
     PRESETS,
     FeatureChoice,
@@ -68,6 +67,7 @@ from likewise.recipe.weights import (
     read_companions,
     weighing_of,
 )
+from likewise.recipe.word_lists import WordList
 
 # Rules with weights that may be 0; such features are left out.
 _VANISHING = ("lexicon", OWN_WEIGHTS)
@@ -172,7 +172,7 @@ def options_of(fields: Mapping[str, Any]) -> dict[str, Any]:
 
 
 @dataclass(frozen=True, init=False)
-class Recipe(Settings):
+class Recipe:
     """All settings that determine a result: text rules, sketch, candidates, verification, decision.
 
     Make one with :meth:`minhash`, :meth:`simhash`, :meth:`bloom`, :meth:`shingles` or :meth:`exact`; each accepts
@@ -287,6 +287,36 @@ class Recipe(Settings):
     True
     """
 
+    sketch: Sketch
+    tokens: str = "auto"
+    shingle: int = 3
+    weights: str = "none"
+    weight_scale: float | None = None
+    weights_id: str | None = None
+    seed: int = 0
+    markup: str | None = None
+    fold: tuple[str, ...] | None = None
+    roles: tuple[str, ...] | None = None
+    identifiers: str | None = None
+    stop_words_id: str | None = None
+    dictionary_id: str | None = None
+    only_within: str | None = None
+    chunking: str | None = None
+    chunk_bytes: int | None = None
+    tokenizer: str | None = None
+    libraries: str | None = None
+    hash: str = "xxh3"
+    threshold: float | str | None = None
+    measure: str = "jaccard"
+    short_margin: float | None = None
+    siblings: str | None = None
+    unsure: str | None = None
+    keep_new: int | None = None
+    keep: str = "first"
+    group: str = "leaders"
+    table: Weights | None = field(default=None, repr=False, compare=False)
+    stop_words: WordList | None = field(default=None, repr=False, compare=False)
+    dictionary: WordList | None = field(default=None, repr=False, compare=False)
     text_version: str = _native.TEXT_VERSION
     sketch_version: int = _native.SKETCH_VERSION
 

@@ -1,10 +1,8 @@
 """Validation of a recipe's fields: combinations of values, and fields that apply to the method."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
-from string import ascii_uppercase
-from typing import Any
+from typing import Any, NamedTuple
 
 from likewise import _native
 from likewise.errors import InvalidParameter, RecipeMismatch, check_choice, check_integer
@@ -245,7 +243,7 @@ _STOPPED_TOKENS = ("auto", "word", "chinese")
 _CHUNKINGS = ("content", "fixed")
 _CHUNK_BYTES = 1024
 _LEAST_CONTENT_BYTES, _MOST_BYTES = 256, 1 << 20
-_ASCII_LOWER = {ord(letter): letter.lower() for letter in ascii_uppercase}
+_ASCII_LOWER = {code: code + 32 for code in range(ord("A"), ord("Z") + 1)}
 # Names of roles in conversations, in lower case, by the name that a recipe has.
 _SPELLINGS: Mapping[str, tuple[str, ...]] = {
     "assistant": ("assistant", "gpt", "model", "chatgpt", "bot"),
@@ -403,14 +401,13 @@ def libraries_of(fields: Mapping[str, Any]) -> str | None:
     return ", ".join(rules.libraries(fields.get("tokens") or "auto")) or None
 
 
-@dataclass(frozen=True)
-class RoleNames:
+class RoleNames(NamedTuple):
     """Roles in ASCII lower case: only these count, or all but these."""
 
     names: tuple[str, ...] = ()
     are_counted: bool = False
 
-    def count(self, role: str | None) -> bool:
+    def counts(self, role: str | None) -> bool:
         """Return whether an item with this role counts."""
         return (role is not None and role.translate(_ASCII_LOWER) in self.names) == self.are_counted
 

@@ -6,8 +6,7 @@ results are the same. `likewise.batch.memory` divides the limit; this module def
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,12 +20,11 @@ MOST_HELD_BYTES = 1_000_000_000
 _AT_ONCE = 1 << 18
 
 
-@dataclass(frozen=True)
-class Room:
+class Room(NamedTuple):
     """Memory limits of stages. They do not affect results."""
 
     # Allocates columns of all documents
-    space: ArraySpace = field(default_factory=ArraySpace)
+    space: ArraySpace = ArraySpace()
     # Maximum bytes of feature sets for verification
     sets_bytes: int = 128 << 20
     # Maximum number of candidate pairs that one search returns

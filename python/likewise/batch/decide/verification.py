@@ -7,7 +7,7 @@ removed on the way save measurements of later pairs.
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -257,8 +257,7 @@ class Verifier:
         self._drop(idle[:num])
 
 
-@dataclass(frozen=True, eq=False)
-class Block:
+class Block(NamedTuple):
     """Consecutive later positions, and the measured similarities of their pairs."""
 
     # Range of the positions
@@ -277,8 +276,7 @@ class Block:
         return self.pairs.select(hits), self.similarity[hits]
 
 
-@dataclass(frozen=True, eq=False)
-class MeasuredRange:
+class MeasuredRange(NamedTuple):
     """A range of later positions."""
 
     high: int

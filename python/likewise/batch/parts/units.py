@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -281,7 +281,7 @@ def repeated_units(
     with context.timing.wall("reading_and_sketching"):
         held = HeldDocuments(bounded.room.held_bytes)
         places = _Places(collection, parts, context, saved or work, None if is_measured else recipe, held)
-    of_parts = replace(context, rules=RunRules(rules.threads, rules.on_error, "allow"))
+    of_parts = context.with_rules(RunRules(rules.threads, rules.on_error, "allow"))
     references = References((Reference(tuple(files[: collection.num_reference_files])),))
     with opened_run(
         files,

@@ -5,10 +5,9 @@ import json
 import re
 import threading
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from decimal import Decimal, InvalidOperation
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,12 +19,14 @@ from likewise.batch.budget.room import MOST_HELD_BYTES, Room, filled, numbers_of
 from likewise.batch.read.documents import Documents, SpooledPiece
 from likewise.errors import InvalidInput
 from likewise.io.source.source import BadRow, BadRowTally, Piece, Source
-from likewise.io.source.spool import Spool
 from likewise.job.options import RunRules
 from likewise.job.reading import refusal
 from likewise.recipe.methods import Bloom, SimHash
 from likewise.recipe.recipe import Recipe
 from likewise.recipe.rules import fields_read, keep_criteria, keep_needs
+
+if TYPE_CHECKING:
+    from likewise.io.source.spool import Spool
 
 # Documents processed at once.
 _AT_ONCE = 1 << 18
@@ -78,8 +79,7 @@ def with_references_first(documents: Documents, keep: str) -> NDArray[np.int64]:
     return rows.take()
 
 
-@dataclass(frozen=True, order=True)
-class Date:
+class Date(NamedTuple):
     """A point in time, and the part of its fraction of a second beyond microseconds."""
 
     moment: datetime
@@ -224,7 +224,7 @@ class Columns:
         self,
         sources: Sequence[Source],
         recipe: Recipe,
-        spool: Spool | None,
+        spool: "Spool | None",
         rules: RunRules,
         rarity: Rarity | None,
         room: Room,

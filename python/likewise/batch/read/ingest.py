@@ -7,7 +7,6 @@ import time
 from collections import deque
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import closing
-from dataclasses import replace
 from functools import partial
 from itertools import chain, islice
 from pathlib import Path
@@ -22,7 +21,6 @@ from likewise.batch.read.documents import Documents, References
 from likewise.errors import InvalidInput, LikewiseError, counted
 from likewise.io.output.whole import scratch_for
 from likewise.io.source.source import NO_LIMIT, BadRowTally, Piece, ReadTask, Source
-from likewise.io.source.spool import SPOOL_NAME, Spool
 from likewise.job.options import FileRun, RunContext, RunRules
 from likewise.job.reading import (
     found_inputs,
@@ -43,6 +41,7 @@ from likewise.stages.weights import DEFAULT_MEMORY_BYTES, Counter, Sample, Weigh
 
 if TYPE_CHECKING:
     from likewise.batch.read.resume import FoundPart, Position, RunParts
+    from likewise.io.source.spool import Spool
 
 # JSON of a field without a value; "" if the field is absent.
 NO_VALUE = frozenset(("", "null", "NaN"))
@@ -218,6 +217,8 @@ def ingest(
     """Read and sketch all documents."""
     spool = None
     if needs_texts and not all(source.can_read_again for source in sources):
+        from likewise.io.source.spool import SPOOL_NAME, Spool
+
         spool = Spool(work / SPOOL_NAME, has_tokens=recipe.takes_tokens) if parts is None else parts.open_spool()
     # The size of a stream is not known beforehand.
     num_bytes = sum(source.num_bytes or _STREAM_BYTES for source in sources)
@@ -396,7 +397,7 @@ def weighed_files(
 
     A directory for parts keeps the counts for a later run.
     """
-    found, context = recipe, replace(context, rules=RunRules(context.threads, "skip"))
+    found, context = recipe, context.with_rules(RunRules(context.threads, "skip"))
     if found.needs_counting:
         table = count_sources(files, found, context, memory_bytes=memory_bytes, is_sampled=True)
         found = found.with_table(table)

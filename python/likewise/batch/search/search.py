@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
@@ -188,7 +188,7 @@ def first_split_first(collapsed: Collapsed, splits: Splits) -> Collapsed:
     order = np.argsort(_numbers(collapsed, splits)[1] > 0, kind="stable")
     places = np.empty(len(order) + 1, np.int64)
     places[order], places[-1] = np.arange(len(order)), -1
-    return replace(collapsed, order=collapsed.order[order], position=places[collapsed.position])
+    return collapsed._replace(order=collapsed.order[order], position=places[collapsed.position])
 
 
 def _numbers(collapsed: Collapsed, splits: Splits) -> tuple[NDArray[np.int32], NDArray[np.int32]]:

@@ -20,10 +20,12 @@ from likewise import _native
 from likewise._native import Texts
 from likewise.arrays import ColumnData
 from likewise.errors import InvalidInput, InvalidParameter, as_index, counted
-from likewise.io.source.added import Added
 from likewise.recipe.fields import MAX_OWN_WEIGHT, OWN_WEIGHTS
 from likewise.recipe.recipe import Recipe
 from likewise.recipe.rules import ALL_ROLES, RoleNames, check_roles
+
+if TYPE_CHECKING:
+    from likewise.io.source.added import Added
 
 # Returns the texts of a slice of the kept documents of an input, in order, in parts.
 KeptTexts = Callable[[slice], list[Texts]]
@@ -41,8 +43,7 @@ _DOCUMENT_BYTES = 1000
 _ROWS_AT_ONCE = 1 << 20
 
 
-@dataclass(frozen=True)
-class TokenRules:
+class TokenRules(NamedTuple):
     """How lists of tokens are read."""
 
     # Whether each entry is a pair of a token and its weight
@@ -356,7 +357,7 @@ class Kept(NamedTuple):
     # Returns the texts of a slice of them if the run spooled them, to avoid decoding them again
     texts: KeptTexts | None = None
     # Fields to append to each row
-    added: Added | None = None
+    added: "Added | None" = None
     # Parts of texts to remove, by position among the written rows
     cut: Cut | None = None
 
@@ -462,16 +463,15 @@ _QUIET_SHARE = 0.01
 _MOST_DIGITS = 18
 
 
-@dataclass(frozen=True)
-class BadRowLimit:
+class BadRowLimit(NamedTuple):
     """The maximum number of bad rows of an input."""
 
     share: float | None = None
-    count: int | None = None
+    num_rows: int | None = None
 
     def __str__(self) -> str:
         """Return the limit in the form that users write."""
-        return f"{self.count:,}" if self.share is None else f"{100 * self.share:g}%"
+        return f"{self.num_rows:,}" if self.share is None else f"{100 * self.share:g}%"
 
 
 NO_LIMIT = BadRowLimit(share=1.0)
@@ -487,7 +487,7 @@ def bad_row_limit(given: float | str) -> BadRowLimit:
     if isinstance(given, float) and 0 <= given <= 1:
         return BadRowLimit(share=given)
     if isinstance(given, int) and not isinstance(given, bool) and given >= 0:
-        return BadRowLimit(count=given)
+        return BadRowLimit(num_rows=given)
     raise InvalidParameter("max_bad_rows", f"{given!r} is not a share such as 1% or a count such as 100")
 
 
@@ -517,7 +517,7 @@ class BadRowTally:
             self._num_bad += num_bad
             if first is not None and self._first is None:
                 self._first = name, first
-        if self._limit.count is not None and self._num_bad > self._limit.count:
+        if self._limit.num_rows is not None and self._num_bad > self._limit.num_rows:
             raise self._error()
 
     def finish(self) -> str | None:
