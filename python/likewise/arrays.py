@@ -3,7 +3,8 @@
 import contextlib
 import errno
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO, TypeAlias
 
@@ -58,7 +59,7 @@ class GrowingArray:
 class _GrowingFile(GrowingArray):
     """The same in an unnamed file."""
 
-    def __init__(self, dtype: Any, folder: Path) -> None:
+    def __init__(self, folder: Path, dtype: Any) -> None:
         super().__init__(dtype)
         self._folder = folder
         self._file: BinaryIO | None = None
@@ -94,23 +95,24 @@ class ArraySpace:
 
     def __init__(self, folder: Path | None = None) -> None:
         self.folder = folder
+        # Return an empty growing array, and a writable array of zeros.
+        self.growing: Callable[[Any], GrowingArray] = GrowingArray
+        self.zeros: Callable[[int, Any], NDArray[Any]] = np.zeros
+        if folder is not None:
+            self.growing, self.zeros = partial(_GrowingFile, folder), partial(_mapped_zeros, folder)
 
-    def growing(self, dtype: Any) -> GrowingArray:
-        """Return an empty growing array."""
-        return GrowingArray(dtype) if self.folder is None else _GrowingFile(dtype, self.folder)
 
-    def zeros(self, length: int, dtype: Any) -> NDArray[Any]:
-        """Return a writable array of zeros."""
-        num_bytes = length * np.dtype(dtype).itemsize
-        if self.folder is None or not num_bytes:
-            return np.zeros(length, dtype)
-        import mmap
+def _mapped_zeros(folder: Path, length: int, dtype: Any) -> NDArray[Any]:
+    num_bytes = length * np.dtype(dtype).itemsize
+    if not num_bytes:
+        return np.zeros(length, dtype)
+    import mmap
 
-        with _open_nameless(self.folder) as file:
-            # Detect a full disk here: a later write to the mapping would end the process.
-            _claim(file.fileno(), num_bytes)
-            mapped = mmap.mmap(file.fileno(), num_bytes)
-        return np.frombuffer(mapped, dtype)
+    with _open_nameless(folder) as file:
+        # Detect a full disk here: a later write to the mapping would end the process.
+        _claim(file.fileno(), num_bytes)
+        mapped = mmap.mmap(file.fileno(), num_bytes)
+    return np.frombuffer(mapped, dtype)
 
 
 def _claim(file: int, num_bytes: int) -> None:
@@ -263,9 +265,29 @@ def places_of(values: ArrowColumn, keys: NDArray[Any]) -> NDArray[np.intp]:
 
 
 def slices(length: int, step: int) -> Iterator[slice]:
-    """Yield consecutive slices of `step` entries; the last may be shorter."""
-    for start in range(0, length, step):
-        yield slice(start, min(start + step, length))
+    """Return consecutive slices of `step` entries; the last may be shorter."""
+    starts = range(0, length, step)
+    return map(slice, starts, [*starts[1:], length])
+
+
+# Entries of a column that are made at once.
+_MADE_AT_ONCE = 1 << 18
+
+
+def filled(
+    space: ArraySpace, length: int, of_part: Callable[[slice], NDArray[Any]], last: Sequence[int] = ()
+) -> NDArray[np.int64]:
+    """Return a column that a function makes part by part."""
+    growing = space.growing(np.int64)
+    for part in slices(length, _MADE_AT_ONCE):
+        growing.append(of_part(part))
+    growing.append(np.array(last, np.int64))
+    return growing.take()
+
+
+def numbers_of(part: slice) -> NDArray[np.int64]:
+    """Return the entries of a part."""
+    return np.arange(part.start, part.stop)
 
 
 def _cuts(keys: NDArray[Any]) -> NDArray[Any]:

@@ -12,15 +12,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from likewise._native import Texts
-from likewise.arrays import ArraySpace, GrowingTexts, distinct, repeated_keys, slices, stable_order
-from likewise.batch.budget.room import Room, filled, numbers_of
+from likewise.arrays import ArraySpace, GrowingTexts, distinct, filled, numbers_of, repeated_keys, slices, stable_order
+from likewise.batch.budget.room import Room
 from likewise.batch.decide.decision import Decision
 from likewise.batch.read.documents import Documents
 from likewise.errors import InvalidInput, InvalidParameter
 from likewise.io.source.source import BadRow, BadRowTally, Piece, ReadTask, Source
 from likewise.io.tables.columns import number_column
 from likewise.job.options import FileRun, RunContext
-from likewise.job.reading import in_order, jobs_of, refusal, total_bytes
+from likewise.job.reading import in_order, jobs_of, refusal
 from likewise.progress import Warned
 from likewise.recipe.recipe import Recipe
 from likewise.recipe.rules import BYTE_TOKENS, fields_read
@@ -124,7 +124,7 @@ class JoinedRows:
             self.num_blank += piece.num_blank
 
         tasks = jobs_of(sources, _PIECE_BYTES, work, lambda number, _, job: (number, list(job.read())))
-        with closing(in_order("joining", tasks, total_bytes(sources), context)) as done:
+        with closing(in_order("joining", tasks, sources, context)) as done:
             for number, pieces in done:
                 for piece in pieces:
                     add(number, piece)

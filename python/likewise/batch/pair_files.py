@@ -31,8 +31,7 @@ from likewise.recipe.fields import RecipeFields
 from likewise.recipe.methods import Exact, SimHashDistance
 from likewise.recipe.recipe import GivenRecipe, Recipe, as_recipe
 from likewise.recipe.valley import lowest_threshold
-from likewise.stages.bands import min_equal_slots
-from likewise.stages.sketch import Sketches, check_has_sketch, shaped
+from likewise.stages.sketch import Sketches, check_has_sketch, min_equal_slots, shaped
 
 # Pairs whose slots are compared at once.
 _PAIRS_AT_ONCE = 1 << 16

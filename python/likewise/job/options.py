@@ -111,7 +111,7 @@ class FileRun:
             only_within=recipe.only_within,
             text_without_tokens=self.text_fields,
             roles=role_names(recipe.roles),
-        )
+        ).checked()
 
     def _check_tokens(self, recipe: Recipe) -> None:
         if recipe.takes_tokens and self.tokens_field is None:

@@ -760,7 +760,7 @@ class Recipe:
             siblings=self.name_rules is not None and not once,
         )
 
-    @property
+    @cached_property
     def name_rules(self) -> tuple[bool, bool, int] | None:
         """Whether siblings and unsure documents are kept, and `keep_new` or 0; None if names are not compared."""
         rules = (self.siblings is not None, self.unsure is not None, self.keep_new or 0)

@@ -280,7 +280,7 @@ def checked_text(fields: Mapping[str, Any]) -> dict[str, Any]:
             of = f"weights {OWN_WEIGHTS}" if is_own else f"tokens {tokens}"
             raise InvalidParameter(name, f"{name} does not apply to {of}, which are used as given")
     for name, kinds in (("stop_words", _STOPPED_TOKENS), ("dictionary", ("chinese",))):
-        words = word_list(name, fields[name])
+        words = None if fields[name] is None else word_list(name, fields[name])
         named = fields[f"{name}_id"]
         if (words is not None or named is not None) and (tokens not in kinds or method == "exact"):
             raise InvalidParameter(name, f"{name} applies only to tokens {', '.join(kinds)}")

@@ -22,7 +22,7 @@ from likewise.io.source.source import NO_LIMIT, BadRow, BadRowTally, Cut, InputF
 from likewise.io.source.spool import Spool
 from likewise.io.tables.columns import constant_column, number_column, text_column
 from likewise.job.options import RunContext
-from likewise.job.reading import in_order, jobs_of, total_bytes
+from likewise.job.reading import in_order, jobs_of
 from likewise.progress import Warned
 from likewise.recipe.recipe import Recipe
 
@@ -118,7 +118,7 @@ class Collection:
         self, stage: str, take: Callable[[int, int, ReadTask], _Of], context: RunContext, work: Path
     ) -> Generator[_Of]:
         """Yield the results of `take` (file, job number, job) for each job, in input order."""
-        return in_order(stage, jobs_of(self.files, PIECE_BYTES, work, take), total_bytes(self.files), context)
+        return in_order(stage, jobs_of(self.files, PIECE_BYTES, work, take), self.files, context)
 
     def _check_bad_rows(self, context: RunContext) -> None:
         limit = context.rules.max_bad_rows

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from likewise import _native
 from likewise._native import Rarity, Texts
-from likewise.arrays import GrowingTexts, slices, stable_order
-from likewise.batch.budget.room import MOST_HELD_BYTES, Room, filled, numbers_of
+from likewise.arrays import GrowingTexts, filled, numbers_of, slices, stable_order
+from likewise.batch.budget.room import MOST_HELD_BYTES, Room
 from likewise.batch.read.documents import Documents, SpooledPiece
 from likewise.errors import InvalidInput
 from likewise.io.source.source import BadRow, BadRowTally, Piece, Source

@@ -84,7 +84,7 @@ class SpooledPiece(NamedTuple):
     handle: int
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class Documents:
     """All documents of a run in input order, as columns."""
 
@@ -157,7 +157,7 @@ class Documents:
 
     def free_sketches(self) -> None:
         """Free the sketches and the disk space of their file, once nothing is compared anymore."""
-        object.__setattr__(self, "sketches", self.sketches[:0].copy())
+        self.sketches = self.sketches[:0].copy()
 
     @property
     def is_empty(self) -> NDArray[np.bool_]:

@@ -30,7 +30,6 @@ from likewise.job.reading import (
     option_of,
     other_fields,
     refusal,
-    total_bytes,
 )
 from likewise.progress import Progress, Warned, no_progress, shows_progress, taken
 from likewise.recipe.methods import Bloom, Shingles
@@ -220,16 +219,17 @@ def ingest(
         from likewise.io.source.spool import SPOOL_NAME, Spool
 
         spool = Spool(work / SPOOL_NAME, has_tokens=recipe.takes_tokens) if parts is None else parts.open_spool()
-    # The size of a stream is not known beforehand.
-    num_bytes = sum(source.num_bytes or _STREAM_BYTES for source in sources)
-    rarity = Rarity(num_bytes) if isinstance(recipe.sketch, Shingles) else None
+    rarity = None
+    if isinstance(recipe.sketch, Shingles):
+        # The size of a stream is not known beforehand.
+        rarity = Rarity(sum(source.num_bytes or _STREAM_BYTES for source in sources))
     references = references or References()
     columns = Columns(sources, recipe, spool, context.rules, rarity, room or Room(), len(references.files))
     worker = _Worker(recipe, spool, rarity, context, held or HeldDocuments(), parts)
     try:
         found = [] if parts is None else parts.take_up(context.threads)
         tasks = worker.tasks(sources, _tasks(sources, work, found, references))
-        with closing(in_order("sketching", tasks, total_bytes(sources), context)) as done:
+        with closing(in_order("sketching", tasks, sources, context)) as done:
             for task, items in done:
                 pieces: list[_Numbered] = []
                 for item in items:
@@ -365,7 +365,7 @@ def read_into(
     # Files decompressed for this pass are deleted after it.
     with context.timing.wall(stage), scratch_for(sources) as unpacked:
         jobs = jobs_of(sources, PIECE_BYTES, unpacked, count)
-        for _ in in_order(stage, jobs, total_bytes(sources), context):
+        for _ in in_order(stage, jobs, sources, context):
             pass
 
 

@@ -14,7 +14,7 @@ from likewise.progress import Warned
 from likewise.recipe.fields import EXCERPT_MEASURES
 from likewise.recipe.methods import NUM_LEVELS, Bloom, Exact, MinHash, Shingles, SimHash, SimHashDistance
 from likewise.recipe.recipe import Recipe
-from likewise.stages.bands import min_equal_slots, open_buckets
+from likewise.stages.sketch import min_equal_slots, open_buckets
 
 # Fewer documents say too little about unrelated ones.
 _FEWEST = 20

@@ -97,13 +97,12 @@ def shown_document(documents: Texts, row: int) -> Any:
     return CutText(documents.take(np.array([row], np.int64))) if documents.kind == "tokens" else documents[row]
 
 
-@dataclass(frozen=True)
-class ReadRules:
+class ReadRules(NamedTuple):
     """What to read from a file."""
 
     # Dotted names; several texts are joined with a newline
     text_fields: tuple[str, ...] = ("text",)
-    # Field of the id. If None, ``id`` if a row has it; if ``""`` or ``"none"``, rows have no ids.
+    # Field of the id. If None, ``id`` if a row has it; if ``""``, rows have no ids.
     id_field: str | None = None
     # Further fields that `keep` needs
     fields: tuple[str, ...] = ()
@@ -130,11 +129,11 @@ class ReadRules:
     # Which items count of lists that hold texts
     roles: RoleNames = ALL_ROLES
 
-    def __post_init__(self) -> None:
-        if self.id_field == NO_ID_FIELD:
-            object.__setattr__(self, "id_field", "")
+    def checked(self) -> "ReadRules":
+        """Return the rules that a user gave, in their canonical form."""
         if self.tokens is None:
             check_roles(self.roles, self.text_fields)
+        return self._replace(id_field="") if self.id_field == NO_ID_FIELD else self
 
     def option_of(self, name: str) -> str:
         """Return the option that names a field that is read as text or tokens."""
@@ -334,12 +333,9 @@ def each_piece(source: Source, piece_bytes: int, work: Path) -> Iterator[tuple[i
 
 
 class Unnamed(Source):
-    """A source that is not a file."""
+    """A source that is not a file, so that it has no path."""
 
-    @property
-    def name(self) -> None:
-        """None: the source has no path."""
-        return
+    name = None
 
 
 def as_array(data: ColumnData, dtype: Any) -> NDArray[Any]:
@@ -505,10 +501,11 @@ class BadRowTally:
 
     def add(self, name: str | None, first_line: int | None, piece: Piece) -> None:
         """Count a piece of an input; `first_line` is the number of its first line, if known. Thread-safe."""
-        first = piece.bad_rows[0] if piece.bad_rows else None
-        if first is not None:
+        first, num_bad = None, 0
+        if piece.bad_rows:
+            first, num_bad = piece.bad_rows[0], sum(bad.num_lines for bad in piece.bad_rows)
             first = first._replace(line=-1 if first_line is None else first.line + first_line)
-        self.add_rows(name, len(piece.offsets), sum(bad.num_lines for bad in piece.bad_rows), first)
+        self.add_rows(name, len(piece.offsets), num_bad, first)
 
     def add_rows(self, name: str | None, num_good: int, num_bad: int, first: BadRow | None) -> None:
         """Count rows, and check the limit if it is a count."""

@@ -23,7 +23,7 @@ _FILE_MAGIC = b"ARROW1"
 _CODECS = {b"\x04\x22\x4d\x18": "lz4", b"\x28\xb5\x2f\xfd": "zstd"}
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False)
 class MemorySource(Unnamed):
     """Texts in memory."""
 
@@ -251,12 +251,11 @@ class ArrowFile(InputFile):
         return None
 
 
-@dataclass(frozen=True, eq=False)
 class BatchStream(Unnamed):
     """A stream of record batches in memory, read once; texts that verification needs again are spooled to disk."""
 
-    reader: Any
-    rules: ReadRules = field(default_factory=ReadRules)
+    def __init__(self, reader: Any, rules: ReadRules) -> None:
+        self.reader, self.rules = reader, rules
 
     @property
     def num_bytes(self) -> int:
@@ -292,15 +291,12 @@ class BatchStream(Unnamed):
         return StreamCopy(Path(file.name), self.rules, self.id_type)
 
 
-@dataclass(frozen=True, eq=False)
 class StreamCopy(Unnamed):
     """A stream of record batches spooled whole to disk: single texts are expensive to read again, the whole is not."""
 
-    # The file; the creator of its directory deletes it
-    path: Path
-    rules: ReadRules = field(default_factory=ReadRules)
-    # That of the stream
-    id_type: str | None = None
+    def __init__(self, path: Path, rules: ReadRules, id_type: str | None) -> None:
+        # The creator of the file's directory deletes it.
+        self.path, self.rules, self.id_type = path, rules, id_type
 
     @property
     def num_bytes(self) -> int:
