@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
-from dataclasses import replace
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -16,7 +15,7 @@ from likewise.batch.budget.room import Room
 from likewise.batch.decide.decision import Decision, decide
 from likewise.batch.read.columns import HeldDocuments, with_references_first
 from likewise.batch.read.documents import Collapsed, Documents, References, collapse
-from likewise.batch.read.ingest import ingest, num_without_field, weighed_files
+from likewise.batch.read.ingest import open_documents, weighed_files
 from likewise.errors import InvalidParameter
 from likewise.io.output.evidence import evidence_table
 from likewise.io.source.source import Source
@@ -24,7 +23,6 @@ from likewise.job.options import RunContext
 from likewise.progress import Planned, Warned
 from likewise.recipe.methods import Bloom
 from likewise.recipe.recipe import Recipe
-from likewise.recipe.rules import keep_needs
 from likewise.stages.verify import named
 
 if TYPE_CHECKING:
@@ -34,62 +32,6 @@ if TYPE_CHECKING:
     from likewise.batch.read.resume import RunParts
     from likewise.io.inputs import Inputs
     from likewise.job.output import Job
-
-# Rows have 32 bits, and the highest two numbers are reserved.
-MOST_DOCUMENTS = 2**32 - 2
-
-
-@contextmanager
-def open_documents(
-    sources: Sequence[Source],
-    recipe: Recipe,
-    context: RunContext,
-    *,
-    work: Path,
-    needs_texts: bool = True,
-    parts: RunParts | None = None,
-    references: References | None = None,
-    bounded: BoundedRun | None = None,
-    held: HeldDocuments | None = None,
-) -> Iterator[Documents]:
-    """Read and sketch all documents; spooled data in `work` is deleted when the context exits."""
-    with context.timing.wall("reading_and_sketching"):
-        documents = ingest(
-            sources,
-            recipe,
-            context,
-            work=work if parts is None else parts.directory,
-            needs_texts=needs_texts,
-            parts=parts,
-            references=references,
-            room=None if bounded is None else bounded.room,
-            held=held,
-        )
-    try:
-        # First, since the steps after it count rows with 32 bits.
-        if len(documents) > MOST_DOCUMENTS:
-            raise InvalidParameter(
-                "inputs",
-                f"{len(documents):,} documents given; the limit of a local run is {MOST_DOCUMENTS:,}; use "
-                "--engine spark, or split the inputs",
-            )
-        if bounded is not None:
-            documents = replace(documents, room=bounded.settle(len(documents), recipe))
-        ranked_by = () if references is None else references.ranked_by
-        if documents.fields:
-            without = num_without_field(documents, keep_needs(recipe.keep)[1], ranked_by)
-            documents = replace(documents, num_without_field=without)
-        if context.rules.duplicate_ids == "fail":
-            with context.timing.wall("ordering"):
-                documents.check_ids()
-        yield documents
-    finally:
-        if parts is not None:
-            # A finished run needs no more parts.
-            with suppress(OSError):
-                parts.close()
-        if documents.spool is not None:
-            documents.spool.close()
 
 
 def ordered(documents: Documents, recipe: Recipe, context: RunContext) -> Collapsed:

@@ -920,9 +920,12 @@ class Recipe:
         used = {"method", *FIELDS_OF_METHOD[self.method], "text_version", "sketch_version"} - set(COMPANIONS)
         if self.has_levels:
             used.discard("overflow")
-        given = {name: value for name, value in self.fields.items() if value is not None and name in used}
         # As in its JSON.
-        return {name: list(value) if isinstance(value, tuple) else value for name, value in given.items()}
+        return {
+            name: list(value) if isinstance(value, tuple) else value
+            for name, value in self.fields.items()
+            if value is not None and name in used
+        }
 
     def to_json(self) -> str:
         """Return the recipe as canonical JSON: sorted keys, no spaces, ASCII."""

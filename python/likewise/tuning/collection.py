@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 
 from likewise._native import Texts
 from likewise.arrays import slices
-from likewise.batch.read.ingest import read_into
-from likewise.batch.run import open_documents
+from likewise.batch.read.ingest import open_documents, read_into
 from likewise.errors import InvalidInput, counted
 from likewise.hamming.pairs import hamming_distance
 from likewise.io.output.whole import scratch_for

@@ -34,7 +34,7 @@ from likewise.io.output.directory import EMPTIED, ERRORS, KEPT
 from likewise.io.output.evidence import write_evidence
 from likewise.io.output.whole import scratch_directory
 from likewise.io.places import check_place
-from likewise.io.source.source import Cut, InputFile, Kept, Piece, ReadTask, as_array, each_piece
+from likewise.io.source.source import Cut, InputFile, Kept, Piece, ReadTask, each_piece
 from likewise.job.options import FileRun, RunContext, RunRules
 from likewise.job.output import Job, about_files
 from likewise.recipe.methods import Exact
@@ -245,9 +245,9 @@ def cut_parts(
 ) -> tuple[_native.Texts, NDArray[np.uint32], NDArray[np.uint32], NDArray[np.uint32]]:
     """Return the parts of texts that are long enough, the number of parts per text, and the start and end of each."""
     parts, *cut = _native.cut_parts(texts, rules.unit)
-    counts, starts, ends = (as_array(column, np.uint32) for column in cut)
+    counts, starts, ends = (np.asarray(column, np.uint32) for column in cut)
     if rules.min_tokens:
-        is_long = as_array(_native.cut_words(parts)[0], np.uint32) >= rules.min_tokens
+        is_long = np.asarray(_native.cut_words(parts)[0], np.uint32) >= rules.min_tokens
         owners = np.repeat(np.arange(len(counts)), counts)[is_long]
         parts, starts, ends = parts.take(np.flatnonzero(is_long).astype(np.uint32)), starts[is_long], ends[is_long]
         counts = np.bincount(owners, minlength=len(counts)).astype(np.uint32)

@@ -18,7 +18,7 @@ from likewise._native import Rarity
 from likewise.batch.budget.room import Room
 from likewise.batch.read.columns import Columns, HeldDocuments, SketchedPiece, bare_piece, sketched_piece
 from likewise.batch.read.documents import Documents, References
-from likewise.errors import InvalidInput, LikewiseError, counted
+from likewise.errors import InvalidInput, InvalidParameter, LikewiseError, counted
 from likewise.io.output.whole import scratch_for
 from likewise.io.source.source import NO_LIMIT, BadRowTally, Piece, ReadTask, Source
 from likewise.job.options import FileRun, RunContext, RunRules
@@ -39,6 +39,7 @@ from likewise.stages.sketch import FilterSize, sketch_texts
 from likewise.stages.weights import DEFAULT_MEMORY_BYTES, Counter, Sample, Weights
 
 if TYPE_CHECKING:
+    from likewise.batch.memory import BoundedRun
     from likewise.batch.read.resume import FoundPart, Position, RunParts
     from likewise.io.source.spool import Spool
 
@@ -50,6 +51,8 @@ _MOST_LOOKED_AT = 20
 # Small, since the sketches of tiny documents are several times larger than the documents.
 PIECE_BYTES = 1 << 20
 _STREAM_BYTES = 64 << 20
+# Rows have 32 bits, and the highest two numbers are reserved.
+MOST_DOCUMENTS = 2**32 - 2
 
 # A piece, and the number of its source.
 _Numbered = tuple[int, SketchedPiece]
@@ -201,7 +204,8 @@ class _Worker:
         return sketched_piece(piece, batch, lengths, handle)
 
 
-def ingest(
+@contextlib.contextmanager
+def open_documents(
     sources: Sequence[Source],
     recipe: Recipe,
     context: RunContext,
@@ -210,48 +214,55 @@ def ingest(
     needs_texts: bool = True,
     parts: RunParts | None = None,
     references: References | None = None,
-    room: Room | None = None,
+    bounded: BoundedRun | None = None,
     held: HeldDocuments | None = None,
-) -> Documents:
-    """Read and sketch all documents."""
-    spool = None
+) -> Iterator[Documents]:
+    """Read and sketch all documents; spooled data in `work` is deleted when the context exits."""
+    references, work = references or References(), work if parts is None else parts.directory
+    spool = rarity = None
     if needs_texts and not all(source.can_read_again for source in sources):
         from likewise.io.source.spool import SPOOL_NAME, Spool
 
         spool = Spool(work / SPOOL_NAME, has_tokens=recipe.takes_tokens) if parts is None else parts.open_spool()
-    rarity = None
     if isinstance(recipe.sketch, Shingles):
         # The size of a stream is not known beforehand.
         rarity = Rarity(sum(source.num_bytes or _STREAM_BYTES for source in sources))
-    references = references or References()
-    columns = Columns(sources, recipe, spool, context.rules, rarity, room or Room(), len(references.files))
+    room = Room() if bounded is None else bounded.room
+    columns = Columns(sources, recipe, spool, context.rules, rarity, room, len(references.files))
     worker = _Worker(recipe, spool, rarity, context, held or HeldDocuments(), parts)
     try:
-        found = [] if parts is None else parts.take_up(context.threads)
-        tasks = worker.tasks(sources, _tasks(sources, work, found, references))
-        with closing(in_order("sketching", tasks, sources, context)) as done:
-            for task, items in done:
-                pieces: list[_Numbered] = []
-                for item in items:
-                    if task.is_texts_alone:
-                        columns.add_texts(task.source, *item)
-                    else:
-                        columns.add(*item)
-                        pieces.append(item)
-                if parts is not None:
-                    _put_aside(parts, task, pieces)
-        documents = columns.documents()
-        check_documents(documents)
-        for told in columns.check_bad_rows():
-            context.progress(Warned(told))
-    except BaseException:
+        with context.timing.wall("reading_and_sketching"):
+            found = [] if parts is None else parts.take_up(context.threads)
+            tasks = worker.tasks(sources, _tasks(sources, work, found, references))
+            with closing(in_order("sketching", tasks, sources, context)) as done:
+                for task, items in done:
+                    _collect(task, items, columns, parts)
+            documents = columns.documents()
+            check_documents(documents)
+            for told in columns.check_bad_rows():
+                context.progress(Warned(told))
+        # First, since the steps after it count rows with 32 bits.
+        if len(documents) > MOST_DOCUMENTS:
+            raise InvalidParameter(
+                "inputs",
+                f"{len(documents):,} documents given; the limit of a local run is {MOST_DOCUMENTS:,}; use "
+                "--engine spark, or split the inputs",
+            )
+        if bounded is not None:
+            documents.room = bounded.settle(len(documents), recipe)
+        if documents.fields:
+            documents.num_without_field = num_without_field(documents, keep_needs(recipe.keep)[1], references.ranked_by)
+        if context.rules.duplicate_ids == "fail":
+            with context.timing.wall("ordering"):
+                documents.check_ids()
+        yield documents
+    finally:
         if parts is not None:
+            # A finished run needs no more parts.
             with contextlib.suppress(OSError):
                 parts.close()
         if spool is not None:
             spool.close()
-        raise
-    return documents
 
 
 class _Task(NamedTuple):
@@ -302,11 +313,18 @@ def _texts_alone(number: int, source: Source, work: Path) -> Iterator[_Task]:
             yield _Task(number, -1, job.num_bytes, job, is_texts_alone=True)
 
 
-def _put_aside(parts: RunParts, task: _Task, pieces: list[_Numbered]) -> None:
-    if task.number < 0:
+def _collect(task: _Task, items: Sequence[Any], columns: Columns, parts: RunParts | None) -> None:
+    """Add the result of a task to the columns, and to the parts for a run that continues this one."""
+    if task.is_texts_alone:
+        for item in items:
+            columns.add_texts(task.source, *item)
+        return
+    for item in items:
+        columns.add(*item)
+    if parts is None or task.number < 0:
         return
     if task.found is None:
-        parts.add(task.source, task.number, task.num_bytes, pieces)
+        parts.add(task.source, task.number, task.num_bytes, items)
     else:
         # A part that replaces a damaged one ends where the next stored part starts.
         parts.flush()
@@ -327,10 +345,10 @@ def count_sources(
     """Return the weights of features by their rarity in all documents, or if `is_sampled`, in a sample of many."""
     counter = Sample() if is_sampled else Counter(recipe, memory_bytes)
     tally = BadRowTally(context.rules.max_bad_rows)
-    read_into(counter, sources, "weighing", context, tally)
-    if context.rules.max_bad_rows is not NO_LIMIT and (told := tally.finish()) is not None:
-        context.progress(Warned(told))
     with context.timing.wall("weighing"):
+        read_into(counter, sources, "weighing", context, tally)
+        if context.rules.max_bad_rows is not NO_LIMIT and (told := tally.finish()) is not None:
+            context.progress(Warned(told))
         if isinstance(counter, Sample):
             table = counter.count(recipe, memory_bytes, threads=context.threads)
         else:
@@ -363,7 +381,7 @@ def read_into(
             counter.add(piece.texts, threads=threads)
 
     # Files decompressed for this pass are deleted after it.
-    with context.timing.wall(stage), scratch_for(sources) as unpacked:
+    with scratch_for(sources) as unpacked:
         jobs = jobs_of(sources, PIECE_BYTES, unpacked, count)
         for _ in in_order(stage, jobs, sources, context):
             pass
@@ -403,7 +421,8 @@ def weighed_files(
         found = found.with_table(table)
     if isinstance(found.sketch, Bloom) and found.sketch.filter_bits is None:
         size = FilterSize(found, found.sketch)
-        read_into(size, files, "sizing", context)
+        with context.timing.wall("sizing"):
+            read_into(size, files, "sizing", context)
         found = found.replace(filter_bits=size.finish())
     if parts is not None and found is not recipe:
         from likewise.batch.read.resume import store_counts

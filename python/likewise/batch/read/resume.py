@@ -119,7 +119,7 @@ class RunParts:
         """Return the sketched pieces of a part, each with the number of its source. Thread-safe."""
         return list(sketched_pieces(read_part(found.path), self._recipe, self._handles[found.path]))
 
-    def add(self, number: int, job: int, num_bytes: int, pieces: list[tuple[int, SketchedPiece]]) -> None:
+    def add(self, number: int, job: int, num_bytes: int, pieces: Sequence[tuple[int, SketchedPiece]]) -> None:
         """Add the pieces of a job of source `number`; jobs must be added in order."""
         if not self._held:
             self._start = (number, job)

@@ -52,19 +52,19 @@ class Candidates:
     def blocks(self, low: int, high: int) -> list[tuple[int, int, slice]]:
         """Split the positions low..high into consecutive ranges with a limited number of pairs: (low, high, pairs)."""
         blocks = []
-        start = 0
-        while len(self) - start > _PAIRS_AT_ONCE:
+        start, num = 0, len(self)
+        while num - start > _PAIRS_AT_ONCE:
             # Keep all pairs of a later position together.
             last = self.later[start + _PAIRS_AT_ONCE]
             stop = int(np.searchsorted(self.later, last, "left"))
             if stop <= start:
                 stop = int(np.searchsorted(self.later, last, "right"))
-            if stop >= len(self):
+            if stop >= num:
                 break
             middle = int(self.later[stop])
             blocks.append((low, middle, slice(start, stop)))
             low, start = middle, stop
-        blocks.append((low, high, slice(start, len(self))))
+        blocks.append((low, high, slice(start, num)))
         return blocks
 
 

@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 
 from likewise import _native
 from likewise._native import Texts
-from likewise.arrays import ColumnData
 from likewise.errors import InvalidInput, InvalidParameter, as_index, counted
 from likewise.recipe.fields import MAX_OWN_WEIGHT, OWN_WEIGHTS
 from likewise.recipe.recipe import Recipe
@@ -259,7 +258,7 @@ class Cut:
     def apply(self, texts: _native.Texts) -> tuple[_native.Texts, NDArray[np.bool_]]:
         """Return the texts of the changed rows without their parts, and whether only whitespace is left."""
         left, is_blank, _ = _native.cut_texts(texts, self)
-        return left, as_array(is_blank, bool)
+        return left, np.asarray(is_blank, bool)
 
 
 class ReadTask(NamedTuple):
@@ -336,11 +335,6 @@ class Unnamed(Source):
     """A source that is not a file, so that it has no path."""
 
     name = None
-
-
-def as_array(data: ColumnData, dtype: Any) -> NDArray[Any]:
-    """Return native data as an array of this type, without a copy if possible."""
-    return np.asarray(data).astype(dtype, copy=False)
 
 
 class Kept(NamedTuple):
