@@ -17,8 +17,8 @@ from likewise.batch.against.references import (
     recipe_of_files,
     tell_direction,
 )
+from likewise.batch.budget.room import Room
 from likewise.batch.decide.decision import Decision, VerdictLog, group_warning
-from likewise.batch.joined import JoinedRows, check_joined, joined_rows
 from likewise.batch.memory import BoundedRun
 from likewise.batch.read.documents import Documents, References
 from likewise.batch.read.ingest import weighed_files
@@ -62,6 +62,7 @@ from likewise.stages.text import TextField, field_names
 
 if TYPE_CHECKING:
     from likewise.batch.decide.decision import Decisions, StayingIds
+    from likewise.batch.joined import JoinedRows
     from likewise.batch.spark.files.engine import SparkEngine
 
 # Modules that few runs need are imported on use.
@@ -113,13 +114,15 @@ class DedupOptions:
         return bool(self.against) or (self.index is not None and self.index.against is not None)
 
     def _check(self) -> None:
-        AddedFields(self.write_prefix)
-        if self.write_prefix and self.copies != "annotated":
-            raise InvalidParameter("write_prefix", "requires --write annotated")
+        if self.write_prefix:
+            AddedFields(self.write_prefix)
+            if self.copies != "annotated":
+                raise InvalidParameter("write_prefix", "requires --write annotated")
         for option in ("date_field", "weight"):
             if getattr(self.columns, option) is not None and not self.has_groups:
                 raise InvalidParameter("count_weight" if option == "weight" else option, "requires --write groups")
-        weight_of_count(self.columns.weight)
+        if self.columns.weight is not None:
+            weight_of_count(self.columns.weight)
         if self.engine is not None:
             others = {"keep_sketches": self.keep_sketches, "store_pairs": self.store_pairs is not None}
             others |= {"date_field": self.columns.date_field is not None, "count_by": self.columns.count_by is not None}
@@ -147,6 +150,8 @@ class DedupOptions:
                 "write annotated": self.copies == "annotated",
                 "keep_sketches": self.keep_sketches,
             }
+            from likewise.batch.joined import check_joined
+
             check_joined(recipe, others)
         check_references(self.against, recipe, keep_sketches=self.keep_sketches)
         if self.against and self.index not in (None, IndexUse()):
@@ -208,7 +213,7 @@ class _Decided(NamedTuple):
     decision: Decision
     kept_ids: Sequence[str]
     facts: dict[str, object]
-    joined: JoinedRows | None = None
+    joined: "JoinedRows | None" = None
 
     def store_pairs(self, floor: float | None, work: Path) -> dict[str, object]:
         """Write the requested pairs; return the summary fields about them."""
@@ -353,8 +358,12 @@ def _decided(
             _tell_of_group(documents, decision, progress)
             yield _Decided(documents, recipe, context, decision, (), {})
         return
-    assert bounded is not None
-    joined = joined_rows(reading.all.files, asked.run, recipe, context, bounded.room, work)
+    joined = None
+    if asked.run.document_by is not None:
+        from likewise.batch.joined import JoinedRows
+
+        room = Room() if bounded is None else bounded.room
+        joined = JoinedRows(reading.all.files, recipe, context, room, work, asked.run.max_document_bytes)
     with opened_run(
         reading.all.files if joined is None else joined.sources,
         recipe,

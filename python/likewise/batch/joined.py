@@ -19,7 +19,7 @@ from likewise.batch.read.documents import Documents
 from likewise.errors import InvalidInput, InvalidParameter
 from likewise.io.source.source import BadRow, BadRowTally, Piece, ReadTask, Source
 from likewise.io.tables.columns import number_column
-from likewise.job.options import FileRun, RunContext
+from likewise.job.options import RunContext
 from likewise.job.reading import in_order, jobs_of, refusal
 from likewise.progress import Warned
 from likewise.recipe.recipe import Recipe
@@ -39,15 +39,6 @@ def check_joined(recipe: Recipe, others: Mapping[str, bool]) -> None:
     for name, is_given in others.items():
         if is_given:
             raise InvalidParameter("document_by", f"cannot be combined with {name}")
-
-
-def joined_rows(
-    sources: Sequence[Source], run: FileRun, recipe: Recipe, context: RunContext, room: Room, work: Path
-) -> "JoinedRows | None":
-    """Return the rows that a run over files joins into documents; None if each row is a document."""
-    if run.document_by is None:
-        return None
-    return JoinedRows(sources, recipe, context, room, work, run.max_document_bytes)
 
 
 class JoinedRows:

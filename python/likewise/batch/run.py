@@ -124,13 +124,15 @@ def bounded_run(
     writes_copies: bool,
     keeps_sketches: bool = False,
     beside: IndexUse | None = None,
-) -> BoundedRun:
-    """Return the memory limits of the run, and report the plan."""
+) -> BoundedRun | None:
+    """Return the memory limits of the run, and report the plan; None if it has none."""
+    memory_bytes = job.options.memory_bound()
+    if memory_bytes is None:
+        return None
+    if beside is not None and (beside.create is not None or beside.against is not None):
+        raise InvalidParameter("memory", "does not limit the memory of an index; remove --memory or the index")
     from likewise.batch.memory import BoundedRun
 
-    memory_bytes = job.options.memory_bound()
-    if memory_bytes is not None and beside is not None and (beside.create is not None or beside.against is not None):
-        raise InvalidParameter("memory", "does not limit the memory of an index; remove --memory or the index")
     bounded = BoundedRun(
         found.files,
         recipe,
@@ -141,8 +143,7 @@ def bounded_run(
         writes_copies=writes_copies,
         keeps_sketches=keeps_sketches,
     )
-    if bounded.plan is not None:
-        job.context.progress(Planned(bounded.plan.lines()))
+    job.context.progress(Planned(bounded.plan.lines()))
     return bounded
 
 
@@ -176,7 +177,7 @@ def opened_run(
     progress = context.progress
     room = Room() if bounded is None else bounded.room
     if bounded is not None:
-        context = context.with_rules(context.rules._replace(threads=bounded.threads(context.threads)))
+        context = context.with_rules(context.rules._replace(threads=bounded.plan.threads))
     known, left = None, None
     if parts is not None:
         from likewise.batch.read.resume import known_counts, open_parts
@@ -197,7 +198,7 @@ def opened_run(
         bounded=bounded,
         held=held,
     ) as documents:
-        facts: dict[str, object] = {} if bounded is None else bounded.summary()
+        facts: dict[str, object] = {} if bounded is None else {"memory": bounded.plan.to_dict()}
         if is_compared and recipe.needs_threshold:
             from likewise.batch.decide.auto_threshold import with_chosen_threshold
 

@@ -279,7 +279,7 @@ def repeated_units(
         for file in collection.files:
             file.keep_unpacked()
     with context.timing.wall("reading_and_sketching"):
-        held = HeldDocuments(bounded.room.held_bytes)
+        held = HeldDocuments() if bounded is None else HeldDocuments(bounded.room.held_bytes)
         places = _Places(collection, parts, context, saved or work, None if is_measured else recipe, held)
     of_parts = context.with_rules(RunRules(rules.threads, rules.on_error, "allow"))
     references = References((Reference(tuple(files[: collection.num_reference_files])),))
