@@ -3,7 +3,7 @@
 import contextlib
 import errno
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO, TypeAlias
@@ -268,26 +268,6 @@ def slices(length: int, step: int) -> Iterator[slice]:
     """Return consecutive slices of `step` entries; the last may be shorter."""
     starts = range(0, length, step)
     return map(slice, starts, [*starts[1:], length])
-
-
-# Entries of a column that are made at once.
-_MADE_AT_ONCE = 1 << 18
-
-
-def filled(
-    space: ArraySpace, length: int, of_part: Callable[[slice], NDArray[Any]], last: Sequence[int] = ()
-) -> NDArray[np.int64]:
-    """Return a column that a function makes part by part."""
-    growing = space.growing(np.int64)
-    for part in slices(length, _MADE_AT_ONCE):
-        growing.append(of_part(part))
-    growing.append(np.array(last, np.int64))
-    return growing.take()
-
-
-def numbers_of(part: slice) -> NDArray[np.int64]:
-    """Return the entries of a part."""
-    return np.arange(part.start, part.stop)
 
 
 def _cuts(keys: NDArray[Any]) -> NDArray[Any]:

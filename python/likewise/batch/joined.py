@@ -12,9 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from likewise._native import Texts
-from likewise.arrays import ArraySpace, GrowingTexts, distinct, filled, numbers_of, repeated_keys, slices, stable_order
+from likewise.arrays import ArraySpace, GrowingTexts, distinct, repeated_keys, slices, stable_order
 from likewise.batch.budget.room import Room
 from likewise.batch.decide.decision import Decision
+from likewise.batch.read.columns import filled, numbers_of
 from likewise.batch.read.documents import Documents
 from likewise.errors import InvalidInput, InvalidParameter
 from likewise.io.source.source import BadRow, BadRowTally, Piece, ReadTask, Source

@@ -1,4 +1,4 @@
-"""Validation of a recipe's fields: combinations of values, and fields that apply to the method."""
+"""Validation of a recipe's fields: combinations of values, fields that apply to the method, and rules for texts."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache

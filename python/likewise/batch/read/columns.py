@@ -4,7 +4,7 @@ import functools
 import json
 import re
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from decimal import Decimal, InvalidOperation
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from likewise import _native
 from likewise._native import Rarity, Texts
-from likewise.arrays import GrowingTexts, filled, numbers_of, slices, stable_order
+from likewise.arrays import ArraySpace, GrowingTexts, slices, stable_order
 from likewise.batch.budget.room import MOST_HELD_BYTES, Room
 from likewise.batch.read.documents import Documents, SpooledPiece
 from likewise.errors import InvalidInput
@@ -35,6 +35,22 @@ _FINE_FRACTION = r"[.,]\d{6}(\d+)"
 
 
 _NO_TEXTS = _native.Texts.from_list([])
+
+
+def filled(
+    space: ArraySpace, length: int, of_part: Callable[[slice], NDArray[Any]], last: Sequence[int] = ()
+) -> NDArray[np.int64]:
+    """Return a column that a function makes part by part."""
+    growing = space.growing(np.int64)
+    for part in slices(length, _AT_ONCE):
+        growing.append(of_part(part))
+    growing.append(np.array(last, np.int64))
+    return growing.take()
+
+
+def numbers_of(part: slice) -> NDArray[np.int64]:
+    """Return the entries of a part."""
+    return np.arange(part.start, part.stop)
 
 
 def priority_order(documents: Documents, keep: str) -> NDArray[np.int64]:

@@ -1,4 +1,7 @@
-"""Reading and sketching: workers convert pieces of the input to columns and drop each text after sketching it."""
+"""Reading: weights are counted in a first pass; in a second, workers convert pieces of the input to columns.
+
+A worker drops each text after sketching it.
+"""
 
 from __future__ import annotations
 

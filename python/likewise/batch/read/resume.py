@@ -1,5 +1,7 @@
 """Resuming: sketches are saved in parts, and a killed run reads them instead of sketching again.
 
+A finished run may store those of its kept documents in the same form, for later runs against it.
+
 A part contains consecutive jobs of the input. Jobs are numbered in the order in which their source yields them, which
 depends only on the input, so numbers mean the same in the run that continues. A part is used only if its checksum, and
 those of its texts in the spool, are correct; so only the small part files are synced.

@@ -1,4 +1,4 @@
-"""The part of each input to write: locations and texts of kept documents, and bad rows."""
+"""The part of each input to write: locations and texts of kept documents, their sketches, and bad rows."""
 
 import json
 from collections.abc import Callable, Iterator, Sequence

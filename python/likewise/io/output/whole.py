@@ -1,4 +1,4 @@
-"""Files that are renamed into place only when they are complete."""
+"""Files that are renamed into place only when they are complete, and directories that end with their run."""
 
 import contextlib
 import errno

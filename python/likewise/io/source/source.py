@@ -1,4 +1,4 @@
-"""The interface of readers: pieces of documents, and their texts again by position."""
+"""The interface of readers: pieces of documents, their texts again by position, and limits on bad rows."""
 
 import json
 import math
