@@ -328,8 +328,8 @@ class _Search:
             hits.num_bytes.append(made.num_bytes[rows])
             hits.doc_id.append(part.doc_ids.take(number_column(rows)).to_pylist())
             first_hit += len(rows)
-            sizes[number] += len(part)
-            self.num_documents[self._place_of[number]] += len(part)
+            sizes[number] += len(part.lines)
+            self.num_documents[self._place_of[number]] += len(part.lines)
             self.bad_rows += [(self._sources[number].name, bad) for bad in part.bad_rows]
             self._ids[self._place_of[number]].append(_hashed(part.doc_ids))
         for number, place in enumerate(self.places):

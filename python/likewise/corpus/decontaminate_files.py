@@ -274,7 +274,7 @@ class _Scanned:
             tally=tally,
         ):
             place = places[id(part.source)]
-            sizes[place] += len(part)
+            sizes[place] += len(part.lines)
             bad_rows[place] += part.bad_rows
             offsets.append(part.offsets)
             lengths.append(part.lengths)

@@ -206,7 +206,7 @@ class Asking:
             raise InvalidInput("no reference documents; give files that contain some")
         self._ids = pa.concat_arrays([part.doc_ids.cast(pa.string()) for part in parts])
         _check_ids(parts, self._ids)
-        self._files = nullable_text_column([_place_name(part.source) for part in parts for _ in range(len(part))])
+        self._files = nullable_text_column([_place_name(part.source) for part in parts for _ in range(len(part.lines))])
         self._offsets = np.concatenate([part.offsets for part in parts])
         self._lengths = np.concatenate([part.lengths for part in parts])
         texts = _native.Texts.concat([part.made for part in parts])
@@ -220,7 +220,7 @@ class Asking:
     def answers(self, sources: Sequence[Source], work: Path) -> Iterator[Any]:
         """Yield the answers for all queries, in order, as Arrow tables."""
         for part in each_part(sources, self._best, self._counts, self._context, stage="matching", work=work):
-            if len(part):
+            if len(part.lines):
                 yield self._table(part)
 
     def summary(self) -> dict[str, Any]:
@@ -248,7 +248,7 @@ class Asking:
         num_answers = np.diff(best.offsets)
         self._num_matched += int(np.count_nonzero(num_answers))
         # A query without an answer still has one row.
-        query = np.repeat(np.arange(len(part)), np.maximum(num_answers, 1))
+        query = np.repeat(np.arange(len(part.lines)), np.maximum(num_answers, 1))
         is_null = num_answers[query] == 0
         answer = np.cumsum(~is_null) - 1
         rank = answer - best.offsets[query] + 1
@@ -294,7 +294,7 @@ def _check_ids(parts: Sequence[Part[Any]], ids: ColumnData) -> None:
     double = first_double(ids, id_keys(ids))
     if double is None:
         return
-    (second, first), ends = double, np.cumsum([len(part) for part in parts])
+    (second, first), ends = double, np.cumsum([len(part.lines) for part in parts])
 
     def place(row: int) -> tuple[str | None, int]:
         part = parts[int(np.searchsorted(ends, row, side="right"))]

@@ -12,7 +12,7 @@ from copy import copy
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -128,8 +128,7 @@ def jobs_of(
             yield job.num_bytes, partial(take, number, job_number, job)
 
 
-@dataclass(eq=False)
-class Part(Generic[_Made]):
+class Part(NamedTuple, Generic[_Made]):
     """Consecutive documents of one source, and the result of processing their texts."""
 
     source: Source
@@ -146,9 +145,6 @@ class Part(Generic[_Made]):
     bad_rows: list[BadRow]
     # Result for their texts
     made: _Made
-
-    def __len__(self) -> int:
-        return len(self.lines)
 
 
 @dataclass(eq=False)

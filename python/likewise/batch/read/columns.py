@@ -6,8 +6,7 @@ import re
 import threading
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
-from decimal import Decimal, InvalidOperation
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +25,8 @@ from likewise.recipe.recipe import Recipe
 from likewise.recipe.rules import fields_read, keep_criteria, keep_needs
 
 if TYPE_CHECKING:
+    from decimal import Decimal
+
     from likewise.io.source.spool import Spool
 
 # Documents processed at once.
@@ -99,11 +100,11 @@ class Date(NamedTuple):
     """A point in time, and the part of its fraction of a second beyond microseconds."""
 
     moment: datetime
-    rest: Decimal
+    rest: "Decimal"
 
 
 #: A value that ranks: a number exactly as written, or a date.
-Value = Decimal | Date
+Value: TypeAlias = "Decimal | Date"
 
 
 def field_ranks(documents: Documents, field: str, option: str, *, largest_first: bool = False) -> NDArray[np.int64]:
@@ -122,7 +123,7 @@ def field_ranks(documents: Documents, field: str, option: str, *, largest_first:
     return np.array([len(ranks) if value is None else ranks[value] for value in values], np.int64)
 
 
-def _value(documents: Documents, row: int, field: str, text: str, option: str) -> Decimal | Date | None:
+def _value(documents: Documents, row: int, field: str, text: str, option: str) -> "Value | None":
     try:
         return field_value(field, text, option)
     except InvalidInput as error:
@@ -131,8 +132,10 @@ def _value(documents: Documents, row: int, field: str, text: str, option: str) -
 
 # Dates and small numbers repeat often.
 @functools.lru_cache(maxsize=1 << 15)
-def field_value(field: str, text: str, option: str = "keep") -> Decimal | Date | None:
+def field_value(field: str, text: str, option: str = "keep") -> "Value | None":
     """Return the value of a field's JSON: a number exactly as written, a date, or None for null, NaN and absent."""
+    from decimal import Decimal, InvalidOperation
+
     try:
         # Numbers of any length compare without rounding.
         value = json.loads(text, parse_int=Decimal, parse_float=Decimal, parse_constant=Decimal) if text else None
@@ -148,6 +151,8 @@ def field_value(field: str, text: str, option: str = "keep") -> Decimal | Date |
 
 
 def _date(text: str) -> Date | None:
+    from decimal import Decimal
+
     try:
         moment = datetime.fromisoformat(text)
     except ValueError:

@@ -23,7 +23,7 @@ _PAIRS_AT_ONCE = 131072
 PAIRS_BETWEEN_VERDICTS = 1 << 14
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class Candidates:
     """Candidate pairs, sorted by (later, earlier)."""
 

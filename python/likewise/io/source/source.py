@@ -191,7 +191,7 @@ class Piece(NamedTuple):
     bad_rows: list[BadRow]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class Cut:
     """Parts to remove from the texts of some rows."""
 
