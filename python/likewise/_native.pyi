@@ -11,12 +11,10 @@ Over 400 lines, since a native module has one stub, which `make lint` compares w
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from os import PathLike
 from pathlib import Path
-from typing import Any, TypeAlias, final
+from typing import Any, Protocol, TypeAlias, final, type_check_only
 
 from numpy.typing import NDArray
 from typing_extensions import Buffer as _Buffer
-
-from likewise.io.source.source import Cut
 
 # Before Python 3.12 type checkers do not know that arrays have the buffer protocol.
 Buffer: TypeAlias = NDArray[Any] | _Buffer
@@ -28,6 +26,19 @@ SHORT_FEATURES: int
 SKETCH_VERSION: int
 ISA: str
 __version__: str
+
+@type_check_only
+class Cut(Protocol):
+    """Parts to remove from texts, such as a `likewise.io.source.source.Cut`."""
+
+    @property
+    def counts(self) -> NDArray[Any]: ...
+    @property
+    def starts(self) -> NDArray[Any]: ...
+    @property
+    def ends(self) -> NDArray[Any]: ...
+    @property
+    def keeps_words_apart(self) -> bool: ...
 
 def use_isa(name: str | None) -> None:
     """For tests: make all calls use an instruction set (``"plain"``, ``"avx2"``, ...), or the best one for None.

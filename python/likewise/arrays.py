@@ -2,9 +2,9 @@
 
 import contextlib
 import errno
-import mmap
 import os
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO, TypeAlias
 
@@ -59,7 +59,7 @@ class GrowingArray:
 class _GrowingFile(GrowingArray):
     """The same in an unnamed file."""
 
-    def __init__(self, dtype: Any, folder: Path) -> None:
+    def __init__(self, folder: Path, dtype: Any) -> None:
         super().__init__(dtype)
         self._folder = folder
         self._file: BinaryIO | None = None
@@ -80,6 +80,8 @@ class _GrowingFile(GrowingArray):
         file, self._file, length, self._length = self._file, None, self._length, 0
         if file is None:
             return frozen(self._array)
+        import mmap
+
         with file:
             if not length:
                 return frozen(self._array)
@@ -93,21 +95,24 @@ class ArraySpace:
 
     def __init__(self, folder: Path | None = None) -> None:
         self.folder = folder
+        # Return an empty growing array, and a writable array of zeros.
+        self.growing: Callable[[Any], GrowingArray] = GrowingArray
+        self.zeros: Callable[[int, Any], NDArray[Any]] = np.zeros
+        if folder is not None:
+            self.growing, self.zeros = partial(_GrowingFile, folder), partial(_mapped_zeros, folder)
 
-    def growing(self, dtype: Any) -> GrowingArray:
-        """Return an empty growing array."""
-        return GrowingArray(dtype) if self.folder is None else _GrowingFile(dtype, self.folder)
 
-    def zeros(self, length: int, dtype: Any) -> NDArray[Any]:
-        """Return a writable array of zeros."""
-        num_bytes = length * np.dtype(dtype).itemsize
-        if self.folder is None or not num_bytes:
-            return np.zeros(length, dtype)
-        with _open_nameless(self.folder) as file:
-            # Detect a full disk here: a later write to the mapping would end the process.
-            _claim(file.fileno(), num_bytes)
-            mapped = mmap.mmap(file.fileno(), num_bytes)
-        return np.frombuffer(mapped, dtype)
+def _mapped_zeros(folder: Path, length: int, dtype: Any) -> NDArray[Any]:
+    num_bytes = length * np.dtype(dtype).itemsize
+    if not num_bytes:
+        return np.zeros(length, dtype)
+    import mmap
+
+    with _open_nameless(folder) as file:
+        # Detect a full disk here: a later write to the mapping would end the process.
+        _claim(file.fileno(), num_bytes)
+        mapped = mmap.mmap(file.fileno(), num_bytes)
+    return np.frombuffer(mapped, dtype)
 
 
 def _claim(file: int, num_bytes: int) -> None:
@@ -260,9 +265,9 @@ def places_of(values: ArrowColumn, keys: NDArray[Any]) -> NDArray[np.intp]:
 
 
 def slices(length: int, step: int) -> Iterator[slice]:
-    """Yield consecutive slices of `step` entries; the last may be shorter."""
-    for start in range(0, length, step):
-        yield slice(start, min(start + step, length))
+    """Return consecutive slices of `step` entries; the last may be shorter."""
+    starts = range(0, length, step)
+    return map(slice, starts, [*starts[1:], length])
 
 
 def _cuts(keys: NDArray[Any]) -> NDArray[Any]:

@@ -2,7 +2,6 @@
 
 import sys
 import time
-import unicodedata
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -81,6 +80,8 @@ def printable(text: str) -> str:
 
 
 def _escape(character: str) -> str:
+    import unicodedata
+
     code = ord(character)
     if unicodedata.category(character) in ("Zs", "Mn", "Mc", "Me") and code > 0xA0:
         return character

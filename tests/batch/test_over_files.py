@@ -12,7 +12,7 @@ import likewise
 from likewise.batch.files import dedup_files, stream_dedup
 from likewise.batch.pair_files import pair_files, sketch_files
 from likewise.batch.parts import BoilerplateRules, PartRules, dedup_parts, remove_boilerplate
-from likewise.batch.read.weighing import weigh_files
+from likewise.batch.read.ingest import weigh_files
 from likewise.corpus import decontaminate_files, find_copies, leak_files
 from likewise.corpus.matching import match_files
 from likewise.errors import InvalidInput, InvalidParameter, RecipeMismatch

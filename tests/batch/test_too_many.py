@@ -3,8 +3,8 @@
 import pytest
 
 import likewise
-from likewise.batch import run
 from likewise.batch.files import dedup_files
+from likewise.batch.read import ingest
 from likewise.errors import InvalidParameter
 from likewise.recipe.recipe import Recipe
 
@@ -12,8 +12,8 @@ SENTENCE = "4 documents given; the limit of a local run is 3; use --engine spark
 
 
 def test_too_many_documents_are_refused_before_ids_are_compared(tmp_path, monkeypatch):
-    assert run.MOST_DOCUMENTS == 2**32 - 2
-    monkeypatch.setattr(run, "MOST_DOCUMENTS", 3)
+    assert ingest.MOST_DOCUMENTS == 2**32 - 2
+    monkeypatch.setattr(ingest, "MOST_DOCUMENTS", 3)
     # All ids are equal, which is refused later.
     lines = ['{"id": "a", "text": "one two three"}\n'] * 4
     (tmp_path / "in.jsonl").write_text("".join(lines))

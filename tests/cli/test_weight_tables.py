@@ -8,7 +8,7 @@ import pytest
 
 import likewise
 from likewise.batch.pair_files import pair_files, sketch_files
-from likewise.batch.read import weighing
+from likewise.batch.read import ingest as weighing
 from likewise.errors import InvalidParameter
 from likewise.progress import Warned
 from likewise.stages.weights import count_weights, read_table

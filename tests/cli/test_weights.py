@@ -7,7 +7,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import likewise
-from likewise.batch.read.weighing import weigh_files
+from likewise.batch.read.ingest import weigh_files
 from likewise.errors import InvalidInput, InvalidParameter, RecipeMismatch
 from likewise.job.options import FileRun
 from likewise.stages.weights import count_weights

@@ -175,7 +175,7 @@ def test_each_path_and_each_content(tmp_path, path):
 
 
 def _default_roles():
-    from likewise.recipe.text import role_names
+    from likewise.recipe.rules import role_names
 
     return role_names(None)
 

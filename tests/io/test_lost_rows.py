@@ -16,12 +16,12 @@ from likewise import Recipe, dedup_files
 from likewise.batch.pair_files import pair_files
 from likewise.batch.parts import PartRules, dedup_parts
 from likewise.batch.read import ingest
-from likewise.batch.read.weighing import weigh_files
+from likewise.batch.read.ingest import weigh_files
 from likewise.cli.dedup import summary_lines
 from likewise.errors import InvalidInput, InvalidParameter
 from likewise.io.lines import packed as packed_files
 from likewise.io.lines.csv import shows_quotes
-from likewise.io.source.bad_rows import bad_row_limit
+from likewise.io.source.source import bad_row_limit
 from likewise.job.options import FileRun
 from tests.command import likewise_command
 from tests.io.files import jsonl, zstd
@@ -226,7 +226,7 @@ def test_bytes_behind_gzip_data_are_told_by_their_place(tmp_path):
 )
 def test_limits_of_bad_rows(given, share, count):
     limit = bad_row_limit(given)
-    assert (limit.share, limit.count) == (share, count)
+    assert (limit.share, limit.num_rows) == (share, count)
 
 
 @pytest.mark.parametrize("given", ["empty", "-2", "101%", 1.5, -1, True, "2.5", float("nan"), "1%%"])

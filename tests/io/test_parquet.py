@@ -15,7 +15,7 @@ import likewise
 from likewise._native import ParquetJoin
 from likewise.batch.files import dedup_files
 from likewise.errors import InvalidInput
-from likewise.io.tables import parquet_kept
+from likewise.io.tables import parquet
 from likewise.job.options import FileRun
 
 NUM_ROWS = 300
@@ -155,8 +155,8 @@ def test_texts_that_are_no_column_of_their_own(tmp_path):
 @pytest.mark.parametrize("limit", [2_000, 30_000])
 def test_rows_are_the_same_for_any_threads_and_sizes(tmp_path, monkeypatch, threads, limit):
     """Row groups above the limit are cut; below it, several are processed at once."""
-    monkeypatch.setattr(parquet_kept, "ROW_GROUP_BYTES", limit)
-    monkeypatch.setattr(parquet_kept, "_BATCH_BYTES", limit // 2)
+    monkeypatch.setattr(parquet, "ROW_GROUP_BYTES", limit)
+    monkeypatch.setattr(parquet, "_DECODED_BYTES", limit // 2)
     source = written(tmp_path / "in.parquet", table_of(pa.string()), row_group_size=33)
     kept = dedup(source, tmp_path / "out", threads=threads)
     check(kept, source, pq.read_table(source).filter(KEPT))

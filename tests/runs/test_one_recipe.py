@@ -11,7 +11,7 @@ import pytest
 
 import likewise
 from likewise import Recipe
-from likewise.batch.read.weighing import weigh_files
+from likewise.batch.read.ingest import weigh_files
 from likewise.runs.diff import compare_runs
 from likewise.runs.pair import compare_in_run
 from likewise.runs.report import report

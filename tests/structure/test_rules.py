@@ -47,8 +47,10 @@ DEDUP_ALONE = """
 import likewise
 texts = [f"a text of its own {number} words and nine more of them {number * 7}" for number in range(150)]
 assert likewise.dedup(texts).kept.sum() > 1
-not_needed = {"numpy.ma", "shutil", "tempfile", "likewise.hamming", "likewise.index", "likewise.io.html"}
-assert not (not_needed | {"likewise.io.inputs", "likewise.io.output.directory"}) & set(sys.modules)
+not_needed = {"numpy.ma", "shutil", "tempfile", "decimal", "mmap", "unicodedata", "likewise.hamming", "likewise.index"}
+not_needed |= {f"likewise.batch.{name}" for name in ("joined", "memory", "read.resume", "search.crowds")}
+not_needed |= {f"likewise.io.{name}" for name in ("html", "inputs", "output.directory", "source.added", "source.spool")}
+assert not not_needed & set(sys.modules), not_needed & set(sys.modules)
 """
 
 
@@ -72,7 +74,8 @@ for command in (
     except SystemExit as error:
         assert error.code in (None, 0), command
     assert "pandas" not in sys.modules, command
-    assert command != "dedup a.jsonl -o out" or "likewise.index" not in sys.modules
+    if command == "dedup a.jsonl -o out":
+        assert not {"likewise.index", "likewise.batch.joined", "likewise.batch.memory"} & set(sys.modules)
 """
 
 

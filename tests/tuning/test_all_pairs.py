@@ -7,7 +7,7 @@ import pytest
 
 from likewise._native import Texts
 from likewise.recipe.recipe import Recipe
-from likewise.stages.documents import as_documents
+from likewise.stages.text import as_documents
 from likewise.stages.verify import verify_pairs
 from likewise.stages.weights import with_counted
 from likewise.tuning import collection, questions

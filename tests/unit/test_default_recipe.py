@@ -10,8 +10,9 @@ import likewise
 from likewise import Recipe
 from likewise.batch.files import dedup_files
 from likewise.batch.pair_files import pair_files
-from likewise.batch.read import weighing as file_weights
-from likewise.batch.read.weighing import weighed_files
+from likewise.batch.read import ingest, resume
+from likewise.batch.read.ingest import weighed_files
+from likewise.batch.read.resume import known_counts
 from likewise.errors import InvalidParameter
 from likewise.io.inputs import find_inputs
 from likewise.job.options import FileRun, RunContext
@@ -127,17 +128,18 @@ def test_files_streams_and_memory_give_one_answer(tmp_path):
 
 @pytest.mark.parametrize("num_documents", [20, 300])
 def test_a_continued_run_knows_what_was_counted(num_documents, tmp_path, monkeypatch):
-    monkeypatch.setattr(file_weights, "PART_BYTES", 0)
+    monkeypatch.setattr(resume, "PART_BYTES", 0)
     (tmp_path / "in.jsonl").write_bytes(jsonl(collection(num_documents, 60, 1)))
     run = FileRun()
 
     def weighed():
         files = find_inputs([tmp_path / "in.jsonl"], run.read_rules(DEFAULT)).files
-        return weighed_files(files, DEFAULT, RunContext(run.run_rules()), tmp_path / "parts")
+        parts, context = tmp_path / "parts", RunContext(run.run_rules())
+        return known_counts(parts, DEFAULT) or weighed_files(files, DEFAULT, context, parts)
 
     counted = weighed()
     assert counted.weights == "idf"
-    monkeypatch.setattr(file_weights, "count_sources", None)
+    monkeypatch.setattr(ingest, "count_sources", None)
     assert weighed() == counted
 
 

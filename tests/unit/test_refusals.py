@@ -9,7 +9,7 @@ import pytest
 import likewise
 from likewise.batch.parts.run import dedup_parts
 from likewise.batch.parts.units import PartRules
-from likewise.batch.read.weighing import weigh_files
+from likewise.batch.read.ingest import weigh_files
 from likewise.errors import check_positive
 from likewise.measures import similarity
 from likewise.stages.sets import sample

@@ -14,18 +14,24 @@ from likewise.batch.against.references import (
     about_references,
     check_references,
     find_references,
+    recipe_of_files,
     tell_direction,
 )
+from likewise.batch.budget.room import Room
 from likewise.batch.decide.decision import Decision, VerdictLog, group_warning
-from likewise.batch.joined import JoinedRows, check_joined, joined_rows
 from likewise.batch.memory import BoundedRun
-from likewise.batch.opening import bounded_run, opened_run, recipe_of_files
 from likewise.batch.read.documents import Documents, References
-from likewise.batch.read.resume import PARTS_VERSION
-from likewise.batch.read.weighing import weighed_files
-from likewise.batch.run import evidence_of_overruled, evidence_tables
-from likewise.batch.write.counts import counts_by, shrinkage_by_path, with_values
-from likewise.batch.write.groups import GroupColumns, GroupRows, weight_of_count
+from likewise.batch.read.ingest import weighed_files
+from likewise.batch.read.resume import PARTS_VERSION, known_counts
+from likewise.batch.run import bounded_run, evidence_of_overruled, evidence_tables, opened_run
+from likewise.batch.write.groups import (
+    GroupColumns,
+    GroupRows,
+    counts_by,
+    shrinkage_by_path,
+    weight_of_count,
+    with_values,
+)
 from likewise.batch.write.kept_rows import kept_places, kept_rows, write_bad_rows
 from likewise.batch.write.summary import EngineRun, about_counted, about_inputs, summarize, summary_of
 from likewise.errors import InvalidInput, InvalidParameter, check_choice
@@ -56,6 +62,7 @@ from likewise.stages.text import TextField, field_names
 
 if TYPE_CHECKING:
     from likewise.batch.decide.decision import Decisions, StayingIds
+    from likewise.batch.joined import JoinedRows
     from likewise.batch.spark.files.engine import SparkEngine
 
 # Modules that few runs need are imported on use.
@@ -107,13 +114,15 @@ class DedupOptions:
         return bool(self.against) or (self.index is not None and self.index.against is not None)
 
     def _check(self) -> None:
-        AddedFields(self.write_prefix)
-        if self.write_prefix and self.copies != "annotated":
-            raise InvalidParameter("write_prefix", "requires --write annotated")
+        if self.write_prefix:
+            AddedFields(self.write_prefix)
+            if self.copies != "annotated":
+                raise InvalidParameter("write_prefix", "requires --write annotated")
         for option in ("date_field", "weight"):
             if getattr(self.columns, option) is not None and not self.has_groups:
                 raise InvalidParameter("count_weight" if option == "weight" else option, "requires --write groups")
-        weight_of_count(self.columns.weight)
+        if self.columns.weight is not None:
+            weight_of_count(self.columns.weight)
         if self.engine is not None:
             others = {"keep_sketches": self.keep_sketches, "store_pairs": self.store_pairs is not None}
             others |= {"date_field": self.columns.date_field is not None, "count_by": self.columns.count_by is not None}
@@ -141,6 +150,8 @@ class DedupOptions:
                 "write annotated": self.copies == "annotated",
                 "keep_sketches": self.keep_sketches,
             }
+            from likewise.batch.joined import check_joined
+
             check_joined(recipe, others)
         check_references(self.against, recipe, keep_sketches=self.keep_sketches)
         if self.against and self.index not in (None, IndexUse()):
@@ -202,7 +213,7 @@ class _Decided(NamedTuple):
     decision: Decision
     kept_ids: Sequence[str]
     facts: dict[str, object]
-    joined: JoinedRows | None = None
+    joined: "JoinedRows | None" = None
 
     def store_pairs(self, floor: float | None, work: Path) -> dict[str, object]:
         """Write the requested pairs; return the summary fields about them."""
@@ -241,7 +252,7 @@ class _Decided(NamedTuple):
                 rows = GroupRows(documents, decision, self.kept_ids, columns, earlier)
                 write_evidence(rows.tables(), work / GROUPS)
             if asked.keep_sketches:
-                from likewise.batch.write.sketches import write_kept_sketches
+                from likewise.batch.write.kept_rows import write_kept_sketches
 
                 write_kept_sketches(documents, decision, reading.found.files, recipe, work)
 
@@ -286,7 +297,7 @@ def _written_by_engine(
 ) -> dict[str, Any]:
     """Let the engine decide and write; return the summary."""
     found, work = reading.found, job.work
-    recipe = weighed_files(found.files, recipe, job.context, job.parts)
+    recipe = known_counts(job.parts, recipe) or weighed_files(found.files, recipe, job.context, job.parts)
     done = engine.written(found.files, recipe, job.context, work=work, writes_kept=asked.copies == "kept")
     write_companions(recipe, work / RECIPE)
     if asked.copies == "kept":
@@ -311,7 +322,7 @@ def _stored_by_engine(
         found = job.find(inputs, recipe)
         engine.check(recipe)
         job.stamp(found)
-        weighed = weighed_files(found.files, recipe, job.context, job.scratch)
+        weighed = weighed_files(found.files, recipe, job.context)
 
         def summarize(done: EngineRun) -> dict[str, Any]:
             job.check_unchanged()
@@ -341,14 +352,18 @@ def _decided(
     """Decide on this machine or by the engine; the documents exist until the context exits."""
     context, work, progress = job.context, job.work, job.context.progress
     if asked.engine is not None:
-        recipe = weighed_files(reading.all.files, recipe, context, job.parts)
+        recipe = known_counts(job.parts, recipe) or weighed_files(reading.all.files, recipe, context, job.parts)
         decided = asked.engine.decided(reading.found.files, recipe, context, work=work)
         with decided as (documents, decision):
             _tell_of_group(documents, decision, progress)
             yield _Decided(documents, recipe, context, decision, (), {})
         return
-    assert bounded is not None
-    joined = joined_rows(reading.all.files, asked.run, recipe, context, bounded.room, work)
+    joined = None
+    if asked.run.document_by is not None:
+        from likewise.batch.joined import JoinedRows
+
+        room = Room() if bounded is None else bounded.room
+        joined = JoinedRows(reading.all.files, recipe, context, room, work, asked.run.max_document_bytes)
     with opened_run(
         reading.all.files if joined is None else joined.sources,
         recipe,

@@ -1,7 +1,6 @@
 """Reading of documents in memory: lists, columns, tables and streams, as one input of a run."""
 
 import contextlib
-import dataclasses
 from collections.abc import Iterable, Iterator
 from typing import Any, Literal, get_args
 
@@ -21,10 +20,23 @@ from likewise.io.tables.tables import column_as_json, integer_type, texts_of
 from likewise.job.reading import names_line, refusal
 from likewise.recipe.presets import PRESETS
 from likewise.recipe.recipe import Recipe
-from likewise.recipe.rules import keep_needs
-from likewise.recipe.text import role_names, role_paths
-from likewise.stages.documents import Tokenizer, are_bytes, as_documents, check_tokenizer, tokenized, with_values
-from likewise.stages.text import TextField, as_texts, field_names, is_arrow, is_null, is_stream, is_table, table_column
+from likewise.recipe.rules import keep_needs, role_names, role_paths
+from likewise.stages.text import (
+    TextField,
+    Tokenizer,
+    are_bytes,
+    as_documents,
+    as_texts,
+    check_tokenizer,
+    field_names,
+    is_arrow,
+    is_null,
+    is_stream,
+    is_table,
+    table_column,
+    tokenized,
+    with_values,
+)
 from likewise.stages.text import text_column as joined_column
 
 #: What to do with documents whose text is null. Those that are kept match nothing.
@@ -98,30 +110,31 @@ def document_source(
         texts = as_documents(documents, recipe, texts=texts_without_tokens)
     else:
         texts = as_texts(documents)
-    source = MemorySource(texts, None, {name: column_as_json(column) for name, column in columns.items()})
+    given_fields = {name: column_as_json(column) for name, column in columns.items()}
+    given_ids: Texts | None = None
     if ids is not None:
         from likewise.index.ids import all_ids
 
         if isinstance(ids, Iterator):
             ids = list(ids)
-        source = dataclasses.replace(
-            source, ids=all_ids(ids), has_null_id=has_null_id, given_type=given_type or integer_type(ids)
-        )
-        assert source.ids is not None
+        given_ids, given_type = all_ids(ids), given_type or integer_type(ids)
         num_given = len(texts) if rows is None else num_rows
-        if len(source.ids) != num_given:
-            raise InvalidInput(f"{counted(len(source.ids), 'id')} for {counted(num_given, 'text')}")
-    if rows is not None:
-        source = dataclasses.replace(
-            source,
-            ids=None if source.ids is None else source.ids.take(rows),
-            has_null_id=None if has_null_id is None else has_null_id[rows],
-            all_ids=source.ids,
-            fields={name: values.take(rows) for name, values in source.fields.items()},
-            rows=rows,
-            num_rows=num_rows,
-        )
-    return source if tokenizer is None else dataclasses.replace(source, texts=tokenized(texts, recipe, tokenizer))
+        if len(given_ids) != num_given:
+            raise InvalidInput(f"{counted(len(given_ids), 'id')} for {counted(num_given, 'text')}")
+    if tokenizer is not None:
+        texts = tokenized(texts, recipe, tokenizer)
+    if rows is None:
+        return MemorySource(texts, given_ids, given_fields, given_type=given_type, has_null_id=has_null_id)
+    return MemorySource(
+        texts,
+        None if given_ids is None else given_ids.take(rows),
+        {name: values.take(rows) for name, values in given_fields.items()},
+        rows,
+        num_rows,
+        given_ids,
+        given_type,
+        None if has_null_id is None else has_null_id[rows],
+    )
 
 
 def column_named(documents: TextData, recipe: object, text_field: TextField) -> tuple[Any, TextField]:
@@ -150,7 +163,7 @@ def _stream_source(
     names, text_fields = reader.schema.names, field_names(text_field)
     rules = ReadRules(
         text_fields, id_field, fields, _MAX_TEXT_BYTES, tokens=TokenRules.of(recipe), roles=role_names(recipe.roles)
-    )
+    ).checked()
     wanted = (*text_fields, *([rules.id_field] if rules.id_field else []), *fields)
     check_unique(names, wanted)
     for name in wanted:

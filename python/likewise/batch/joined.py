@@ -13,19 +13,18 @@ from numpy.typing import NDArray
 
 from likewise._native import Texts
 from likewise.arrays import ArraySpace, GrowingTexts, distinct, repeated_keys, slices, stable_order
-from likewise.batch.budget.room import Room, filled, numbers_of
+from likewise.batch.budget.room import Room
 from likewise.batch.decide.decision import Decision
+from likewise.batch.read.columns import filled, numbers_of
 from likewise.batch.read.documents import Documents
 from likewise.errors import InvalidInput, InvalidParameter
-from likewise.io.source.bad_rows import BadRowTally
-from likewise.io.source.source import BadRow, Piece, ReadTask, Source
+from likewise.io.source.source import BadRow, BadRowTally, Piece, ReadTask, Source
 from likewise.io.tables.columns import number_column
-from likewise.job.options import FileRun, RunContext
-from likewise.job.reading import in_order, jobs_of, refusal, total_bytes
+from likewise.job.options import RunContext
+from likewise.job.reading import in_order, jobs_of, refusal
 from likewise.progress import Warned
 from likewise.recipe.recipe import Recipe
-from likewise.recipe.rules import fields_read
-from likewise.recipe.text import BYTE_TOKENS
+from likewise.recipe.rules import BYTE_TOKENS, fields_read
 
 _PIECE_BYTES = 4 << 20
 _AT_ONCE = 1 << 18
@@ -41,15 +40,6 @@ def check_joined(recipe: Recipe, others: Mapping[str, bool]) -> None:
     for name, is_given in others.items():
         if is_given:
             raise InvalidParameter("document_by", f"cannot be combined with {name}")
-
-
-def joined_rows(
-    sources: Sequence[Source], run: FileRun, recipe: Recipe, context: RunContext, room: Room, work: Path
-) -> "JoinedRows | None":
-    """Return the rows that a run over files joins into documents; None if each row is a document."""
-    if run.document_by is None:
-        return None
-    return JoinedRows(sources, recipe, context, room, work, run.max_document_bytes)
 
 
 class JoinedRows:
@@ -126,7 +116,7 @@ class JoinedRows:
             self.num_blank += piece.num_blank
 
         tasks = jobs_of(sources, _PIECE_BYTES, work, lambda number, _, job: (number, list(job.read())))
-        with closing(in_order("joining", tasks, total_bytes(sources), context)) as done:
+        with closing(in_order("joining", tasks, sources, context)) as done:
             for number, pieces in done:
                 for piece in pieces:
                     add(number, piece)

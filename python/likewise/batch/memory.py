@@ -238,13 +238,13 @@ class _Task(NamedTuple):
 
 
 class BoundedRun:
-    """The memory limits of a run, or none."""
+    """The memory limits of a run."""
 
     def __init__(
         self,
         files: Sequence[InputFile],
         recipe: Recipe,
-        memory_bytes: int | None,
+        memory_bytes: int,
         threads: int,
         work: Path,
         fields: tuple[str, ...],
@@ -253,10 +253,6 @@ class BoundedRun:
         keeps_sketches: bool = False,
     ) -> None:
         self._work = work
-        self._task: _Task | None = None
-        self.plan: MemoryPlan | None = None
-        if memory_bytes is None:
-            return
         _check_can_be_bounded(recipe)
         from likewise.io.tables.parquet import PARQUET_TEXT
 
@@ -278,41 +274,32 @@ class BoundedRun:
             keeps_sketches=keeps_sketches,
         )
         self.plan = self._task.plan(num_documents, is_estimated=True)
-        self._check_disk(self.plan)
+        self._check_disk()
 
     @property
     def room(self) -> Room:
         """Memory limits of stages, as far as known."""
-        return Room() if self.plan is None else self.plan.room(self._work)
-
-    def threads(self, asked: int) -> int:
-        """Return the number of threads to use."""
-        return asked if self.plan is None else self.plan.threads
+        return self.plan.room(self._work)
 
     def settle(self, num_documents: int, recipe: Recipe) -> Room:
         """Return the memory limits for the actual number of documents and the recipe with its weights."""
-        if self._task is not None and self.plan is not None:
-            task = self._task._replace(recipe=_planned(recipe), threads=self.plan.threads)
-            plan = task.plan(num_documents, is_estimated=False)
-            # Threads that read are already running.
-            self.plan = plan._replace(threads=self.plan.threads)
+        task = self._task._replace(recipe=_planned(recipe), threads=self.plan.threads)
+        plan = task.plan(num_documents, is_estimated=False)
+        # Threads that read are already running.
+        self.plan = plan._replace(threads=self.plan.threads)
         return self.room
 
-    def summary(self) -> dict[str, object]:
-        """Return the summary fields about memory."""
-        return {} if self.plan is None else {"memory": self.plan.to_dict()}
-
-    def _check_disk(self, plan: MemoryPlan) -> None:
+    def _check_disk(self) -> None:
         # The run creates its directory after this check.
         existing = next(path for path in (self._work, *self._work.absolute().parents) if path.exists())
         # Files of an unfinished run are reused or deleted.
         found = sum(path.stat().st_size for path in self._work.rglob("*") if path.is_file())
         free = shutil.disk_usage(existing).free + found
-        if plan.disk_bytes > free:
+        if self.plan.disk_bytes > free:
             raise InvalidParameter(
                 "memory",
-                f"the run needs about {plan.disk_bytes / 1e9:,.1f} GB of disk space in {self._work.parent}, but only "
-                f"{free / 1e9:,.1f} GB are free; free some space, or choose another output directory",
+                f"the run needs about {self.plan.disk_bytes / 1e9:,.1f} GB of disk space in {self._work.parent}, but "
+                f"only {free / 1e9:,.1f} GB are free; free some space, or choose another output directory",
             )
 
 

@@ -13,12 +13,11 @@ from typing import Any, BinaryIO, Unpack
 import numpy as np
 from numpy.typing import NDArray
 
-from likewise.batch.against.references import check_references, find_references
+from likewise.batch.against.references import check_references, find_references, recipe_of_files
 from likewise.batch.decide.pairing import MAX_PAIRS, PairCounts, verified_pairs
 from likewise.batch.decide.verification import Verifier, measured
-from likewise.batch.opening import bounded_run, opened_run, recipe_of_files
 from likewise.batch.read.documents import Collapsed, Documents
-from likewise.batch.run import ordered
+from likewise.batch.run import bounded_run, opened_run, ordered
 from likewise.batch.search.opening import open_search
 from likewise.batch.search.search import Candidates, Splits
 from likewise.errors import InvalidParameter, check_integer
@@ -32,8 +31,7 @@ from likewise.recipe.fields import RecipeFields
 from likewise.recipe.methods import Exact, SimHashDistance
 from likewise.recipe.recipe import GivenRecipe, Recipe, as_recipe
 from likewise.recipe.valley import lowest_threshold
-from likewise.stages.bands import min_equal_slots
-from likewise.stages.sketch import Sketches, check_has_sketch, shaped
+from likewise.stages.sketch import Sketches, check_has_sketch, min_equal_slots, shaped
 
 # Pairs whose slots are compared at once.
 _PAIRS_AT_ONCE = 1 << 16

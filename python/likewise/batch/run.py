@@ -3,86 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
-from dataclasses import replace
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from likewise.arrays import ArrowTable, slices
+from likewise.batch.budget.room import Room
 from likewise.batch.decide.decision import Decision, decide
 from likewise.batch.read.columns import HeldDocuments, with_references_first
 from likewise.batch.read.documents import Collapsed, Documents, References, collapse
-from likewise.batch.read.ingest import ingest, num_without_field
+from likewise.batch.read.ingest import open_documents, weighed_files
 from likewise.errors import InvalidParameter
 from likewise.io.output.evidence import evidence_table
 from likewise.io.source.source import Source
 from likewise.job.options import RunContext
+from likewise.progress import Planned, Warned
+from likewise.recipe.methods import Bloom
 from likewise.recipe.recipe import Recipe
-from likewise.recipe.rules import keep_needs
 from likewise.stages.verify import named
 
 if TYPE_CHECKING:
+    from likewise.batch.against.index import IndexUse
     from likewise.batch.memory import BoundedRun
+    from likewise.batch.read.documents import Documents, References
     from likewise.batch.read.resume import RunParts
-
-# Rows have 32 bits, and the highest two numbers are reserved.
-MOST_DOCUMENTS = 2**32 - 2
-
-
-@contextmanager
-def open_documents(
-    sources: Sequence[Source],
-    recipe: Recipe,
-    context: RunContext,
-    *,
-    work: Path,
-    needs_texts: bool = True,
-    parts: RunParts | None = None,
-    references: References | None = None,
-    bounded: BoundedRun | None = None,
-    held: HeldDocuments | None = None,
-) -> Iterator[Documents]:
-    """Read and sketch all documents; spooled data in `work` is deleted when the context exits."""
-    with context.timing.wall("reading_and_sketching"):
-        documents = ingest(
-            sources,
-            recipe,
-            context,
-            work=work if parts is None else parts.directory,
-            needs_texts=needs_texts,
-            parts=parts,
-            references=references,
-            room=None if bounded is None else bounded.room,
-            held=held,
-        )
-    try:
-        # First, since the steps after it count rows with 32 bits.
-        if len(documents) > MOST_DOCUMENTS:
-            raise InvalidParameter(
-                "inputs",
-                f"{len(documents):,} documents given; the limit of a local run is {MOST_DOCUMENTS:,}; use "
-                "--engine spark, or split the inputs",
-            )
-        if bounded is not None:
-            documents = replace(documents, room=bounded.settle(len(documents), recipe))
-        ranked_by = () if references is None else references.ranked_by
-        if documents.fields:
-            without = num_without_field(documents, keep_needs(recipe.keep)[1], ranked_by)
-            documents = replace(documents, num_without_field=without)
-        if context.rules.duplicate_ids == "fail":
-            with context.timing.wall("ordering"):
-                documents.check_ids()
-        yield documents
-    finally:
-        if parts is not None:
-            # A finished run needs no more parts.
-            with suppress(OSError):
-                parts.close()
-        if documents.spool is not None:
-            documents.spool.close()
+    from likewise.io.inputs import Inputs
+    from likewise.job.output import Job
 
 
 def ordered(documents: Documents, recipe: Recipe, context: RunContext) -> Collapsed:
@@ -165,3 +114,98 @@ def _required(documents: Documents, recipe: Recipe, decision: Decision, part: sl
     fewest = np.minimum(features[rows[is_here]], features[kept_rows[is_here]])
     required[is_here] = recipe.required_similarity(fewest, penalty[is_here])
     return required
+
+
+def bounded_run(
+    job: Job,
+    found: Inputs,
+    recipe: Recipe,
+    *,
+    writes_copies: bool,
+    keeps_sketches: bool = False,
+    beside: IndexUse | None = None,
+) -> BoundedRun | None:
+    """Return the memory limits of the run, and report the plan; None if it has none."""
+    memory_bytes = job.options.memory_bound()
+    if memory_bytes is None:
+        return None
+    if beside is not None and (beside.create is not None or beside.against is not None):
+        raise InvalidParameter("memory", "does not limit the memory of an index; remove --memory or the index")
+    from likewise.batch.memory import BoundedRun
+
+    bounded = BoundedRun(
+        found.files,
+        recipe,
+        memory_bytes,
+        job.context.threads,
+        job.work,
+        job.options.fields,
+        writes_copies=writes_copies,
+        keeps_sketches=keeps_sketches,
+    )
+    job.context.progress(Planned(bounded.plan.lines()))
+    return bounded
+
+
+class OpenedRun(NamedTuple):
+    """A run before its decision."""
+
+    documents: Documents
+    # Recipe with its weights, its threshold, and the bands that many documents need
+    recipe: Recipe
+    # Context with as many threads as memory allows
+    context: RunContext
+    # Summary fields about memory and the choice of the threshold
+    facts: dict[str, object]
+    parts: RunParts | None
+
+
+@contextmanager
+def opened_run(
+    sources: Sequence[Source],
+    recipe: Recipe,
+    context: RunContext,
+    *,
+    work: Path,
+    bounded: BoundedRun | None = None,
+    parts: Path | None = None,
+    references: References | None = None,
+    is_compared: bool = True,
+    held: HeldDocuments | None = None,
+) -> Iterator[OpenedRun]:
+    """Count weights, read and sketch documents, and choose what the recipe leaves open."""
+    progress = context.progress
+    room = Room() if bounded is None else bounded.room
+    if bounded is not None:
+        context = context.with_rules(context.rules._replace(threads=bounded.plan.threads))
+    known, left = None, None
+    if parts is not None:
+        from likewise.batch.read.resume import known_counts, open_parts
+
+        if (known := known_counts(parts, recipe)) is not None:
+            progress(Warned("continuing an unfinished run: its document counts are complete"))
+    recipe = known or weighed_files(sources, recipe, context, parts, room.weighing_bytes)
+    if parts is not None:
+        left = open_parts(parts, recipe, sources, progress, has_counts=known is not None)
+    with open_documents(
+        sources,
+        recipe,
+        context,
+        work=work,
+        needs_texts=is_compared,
+        parts=left,
+        references=references,
+        bounded=bounded,
+        held=held,
+    ) as documents:
+        facts: dict[str, object] = {} if bounded is None else {"memory": bounded.plan.to_dict()}
+        if is_compared and recipe.needs_threshold:
+            from likewise.batch.decide.auto_threshold import with_chosen_threshold
+
+            recipe, choice = with_chosen_threshold(recipe, documents, context, left)
+            facts |= choice
+        if is_compared and isinstance(recipe.sketch, Bloom):
+            from likewise.batch.search.bloom import with_bands_where_many
+
+            recipe = with_bands_where_many(recipe, documents, progress)
+        yield OpenedRun(documents, recipe, context, facts, left)

@@ -26,13 +26,12 @@ from likewise.batch.in_memory import (
     mask_of_rows,
     null_option_named,
 )
-from likewise.batch.opening import opened_run
 from likewise.batch.read.documents import Documents, Reference, References
-from likewise.batch.run import decided, evidence, evidence_of_overruled, ordered
+from likewise.batch.run import decided, evidence, evidence_of_overruled, opened_run, ordered
 from likewise.batch.search.search import Splits
 from likewise.batch.write.summary import summarize
 from likewise.errors import InvalidInput, InvalidParameter, check_choice, check_integer, num_threads
-from likewise.io.output.scratch import scratch_for
+from likewise.io.output.whole import scratch_for
 from likewise.io.source.source import Source
 from likewise.io.tables.arrow import MemorySource
 from likewise.io.tables.columns import null_where, number_column, taken_rows, text_column
@@ -41,8 +40,7 @@ from likewise.progress import Progress, Warned, no_progress, shows_progress, tak
 from likewise.recipe.fields import RecipeFields
 from likewise.recipe.methods import SimHash, SimHashDistance
 from likewise.recipe.recipe import GivenRecipe, Recipe, as_recipe
-from likewise.stages.documents import Tokenizer
-from likewise.stages.text import TextField
+from likewise.stages.text import TextField, Tokenizer
 
 if TYPE_CHECKING:
     import pyarrow as pa

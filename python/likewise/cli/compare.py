@@ -59,7 +59,7 @@ def command(
     """
     from likewise.job.options import FileRun
     from likewise.measures.comparison import compare
-    from likewise.recipe.text import BYTE_TOKENS
+    from likewise.recipe.rules import BYTE_TOKENS
 
     is_run = ids is not None and len(files) == 1 and (Path(files[0]) / "summary.json").is_file()
     if is_run:
@@ -123,7 +123,7 @@ def _read_text(path: Path) -> str:
 
 def _find(files: tuple[str, ...], ids: tuple[str, str], rules: "ReadRules") -> list[str]:
     from likewise.io.inputs import find_inputs, find_texts
-    from likewise.io.output.scratch import scratch_directory
+    from likewise.io.output.whole import scratch_directory
 
     with scratch_directory() as work:
         return find_texts(find_inputs(files, rules).files, ids, work)
@@ -131,7 +131,7 @@ def _find(files: tuple[str, ...], ids: tuple[str, str], rules: "ReadRules") -> l
 
 def _show(found: "Comparison", names: Sequence[str], max_diff: int | None, *, color: bool) -> None:
     from likewise.recipe.methods import Exact, SimHashDistance
-    from likewise.recipe.text import BYTE_TOKENS
+    from likewise.recipe.rules import BYTE_TOKENS
 
     measures, recipe = found.measures, found.recipe
 

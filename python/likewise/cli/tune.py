@@ -278,7 +278,7 @@ def _show(proposal: "Proposal", inputs: tuple[str, ...], out: Path) -> None:
 
 def _show_radii(proposal: "Proposal") -> None:
     """Show what each radius finds, by the best recipe for the user's own tokens that compares distances."""
-    from likewise.recipe.text import USER_TOKENS
+    from likewise.recipe.rules import USER_TOKENS
 
     for one in proposal.tried:
         if one.candidate.measure == "hamming" and one.candidate.tokens == USER_TOKENS:

@@ -40,7 +40,7 @@ def command(inputs: tuple[str, ...], out: Path, memory: str, quiet: bool, as_jso
       likewise dedup new.jsonl -o out --weights articles.weights
       likewise sketch notes.jsonl -o notes.parquet --method simhash --weights notes.weights
     """
-    from likewise.batch.read.weighing import doubts_of, weigh_files
+    from likewise.batch.read.ingest import doubts_of, weigh_files
     from likewise.io.output.whole import WholeFile
     from likewise.recipe.presets import with_preset
 

@@ -17,8 +17,7 @@ from likewise.corpus.items import NUMBERS, Candidates, ContainmentRules, Items, 
 from likewise.corpus.places import Copy, CorpusPlace, IndexPlace, Place, RunPlace, opened_places
 from likewise.errors import InvalidInput, counted
 from likewise.io.output.directory import COPIES, ERRORS, GIVEN, LISTS
-from likewise.io.source.bad_rows import BadRowTally, write_errors
-from likewise.io.source.source import BadRow, InputFile
+from likewise.io.source.source import BadRow, BadRowTally, InputFile, write_errors
 from likewise.io.tables.columns import number_column
 from likewise.job.options import FileRun, RunContext, Timing
 from likewise.job.output import Job
@@ -313,8 +312,8 @@ class _Search:
             doc_ids = part.doc_ids.take(number_column(rows)).cast(pa.string())
             hits.append([*map(number_column, (*about, made.num_bytes[rows])), doc_ids])
             first_hit += len(rows)
-            sizes[number] += len(part)
-            self.num_documents[self._place_of[number]] += len(part)
+            sizes[number] += len(part.lines)
+            self.num_documents[self._place_of[number]] += len(part.lines)
             self.bad_rows += [(self._sources[number].name, bad) for bad in part.bad_rows]
             self._ids[self._place_of[number]].append(_hashed(part.doc_ids))
         for number, place in enumerate(self.places):

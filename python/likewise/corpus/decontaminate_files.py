@@ -34,8 +34,7 @@ from likewise.io.output.directory import ANNOTATED, CONTAMINATED, ERRORS, ITEMS,
 from likewise.io.output.whole import write_whole
 from likewise.io.places import Watch
 from likewise.io.source.added import Added, AddedFields
-from likewise.io.source.bad_rows import BadRowTally, write_errors
-from likewise.io.source.source import BadRow, Cut, InputFile, Kept, as_array
+from likewise.io.source.source import BadRow, BadRowTally, Cut, InputFile, Kept, write_errors
 from likewise.io.tables.columns import constant_column, number_column, numbers_of, text_column
 from likewise.job.options import FileRun
 from likewise.job.output import Job, about_files
@@ -271,7 +270,7 @@ class _Scanned:
             tally=tally,
         ):
             place = places[id(part.source)]
-            sizes[place] += len(part)
+            sizes[place] += len(part.lines)
             bad_rows[place] += part.bad_rows
             offsets.append(part.offsets)
             lengths.append(part.lengths)
@@ -467,7 +466,7 @@ def _with_marks(
         documents = result.rows[part]
         windows = slice(int(bounds[part.start]), int(bounds[part.stop]))
         owners = np.searchsorted(documents, rows[windows])
-        counts, *places = (as_array(column, np.uint32).astype(np.int64) for column in _native.cut_words(texts)[:3])
+        counts, *places = (np.asarray(column, np.uint32).astype(np.int64) for column in _native.cut_words(texts)[:3])
         # Words of all these texts, ordered by text and then by place.
         of_text = np.repeat(np.arange(len(documents)) << 32, counts)
         begins = np.searchsorted(of_text + places[0], (owners << 32) + starts[windows])
@@ -483,7 +482,7 @@ def _with_marks(
         # Compare each stretch with itself, so that all are measured.
         own = (owners, in_text)
         stretches = _native.equal_stretches(texts, own, own, num_words, nothing_follows, num_words)
-        found.append((documents[owners], as_array(stretches[1], np.uint32), as_array(stretches[2], np.uint32)))
+        found.append((documents[owners], np.asarray(stretches[1], np.uint32), np.asarray(stretches[2], np.uint32)))
     nothing = (np.zeros(0, np.int64), np.zeros(0, np.uint32), np.zeros(0, np.uint32))
     cut_rows, cut_starts, cut_ends = map(np.concatenate, zip(nothing, *found, strict=True))
     return cut_rows, cut_starts, cut_ends

@@ -22,8 +22,8 @@ from likewise.corpus.items import (
 )
 from likewise.errors import counted, num_threads
 from likewise.io.html import element, joined, listing
-from likewise.io.output.scratch import scratch_for
-from likewise.io.source.bad_rows import NO_LIMIT, BadRowTally
+from likewise.io.output.whole import scratch_for
+from likewise.io.source.source import NO_LIMIT, BadRowTally
 from likewise.io.tables.columns import number_column
 from likewise.io.tables.tables import with_id_types
 from likewise.job.options import RunContext, RunRules

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from likewise import _native
 from likewise.arrays import ArrowSchema, ArrowTable, TextData
-from likewise.batch.read.weighing import doubts_of
+from likewise.batch.read.ingest import doubts_of
 from likewise.errors import (
     InvalidInput,
     InvalidParameter,
@@ -26,8 +26,7 @@ from likewise.errors import (
 )
 from likewise.io.formats import format_by_name
 from likewise.io.places import Watch
-from likewise.io.source.bad_rows import BadRowTally
-from likewise.io.source.source import BadRow, InputFile, Piece, each_piece
+from likewise.io.source.source import BadRow, BadRowTally, InputFile, Piece, each_piece
 from likewise.io.tables.columns import nullable_text_column, number_column, text_column
 from likewise.job.options import FileRun
 from likewise.job.reading import found_inputs, option_of, refusal

@@ -3,7 +3,7 @@
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import accumulate, chain
 from pathlib import Path, PurePosixPath
 from typing import Any, Unpack
@@ -12,9 +12,9 @@ import numpy as np
 
 from likewise._native import __version__
 from likewise.batch.decide.pairing import MAX_PAIRS, PairCounts
-from likewise.batch.opening import OpenedRun, bounded_run, opened_run
 from likewise.batch.read.documents import Documents
 from likewise.batch.read.resume import PARTS_VERSION
+from likewise.batch.run import OpenedRun, bounded_run, opened_run
 from likewise.batch.write.kept_rows import kept_rows, write_bad_rows
 from likewise.corpus.leaking import LeakedRows, checked_names, tell_containment
 from likewise.errors import InvalidInput, InvalidParameter, check_choice, check_integer
@@ -181,7 +181,7 @@ def leak_files(
     if sum(name == "-" for given in lists for name in given) > 1:
         raise InvalidInput("standard input (-) is given twice; give it once")
     with Job(output, run, report, inputs=[*chain(*lists)], overwrite=overwrite, fresh=fresh) as job:
-        job.context = replace(job.context, rules=job.context.rules._replace(duplicate_ids="allow"))
+        job.context = job.context.with_rules(job.context.rules._replace(duplicate_ids="allow"))
         tell_containment(recipe, report)
         found = _Splits(names, [job.find(given, recipe) for given in lists])
         found.check()

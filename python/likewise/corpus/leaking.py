@@ -28,8 +28,7 @@ from likewise.job.options import DuplicateIds, RunContext, RunRules
 from likewise.progress import Progress, Warned, shows_progress, taken
 from likewise.recipe.fields import RecipeFields
 from likewise.recipe.recipe import GivenRecipe, Recipe, as_recipe
-from likewise.stages.documents import Tokenizer
-from likewise.stages.text import TextField
+from likewise.stages.text import TextField, Tokenizer
 
 
 @dataclass(frozen=True, eq=False)

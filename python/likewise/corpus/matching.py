@@ -19,7 +19,7 @@ from likewise.batch.in_memory import document_source
 from likewise.errors import InvalidInput, InvalidParameter, check_integer, fraction_check, num_threads
 from likewise.hamming.ids import first_double, id_keys
 from likewise.io.output.row_files import RowWriter
-from likewise.io.output.scratch import scratch_for
+from likewise.io.output.whole import scratch_for
 from likewise.io.remote import file_for
 from likewise.io.source.source import Source
 from likewise.io.tables.columns import nullable_text_column, number_column
@@ -31,8 +31,7 @@ from likewise.progress import Progress, shows_progress, taken
 from likewise.recipe.fields import FEATURES, FIELDS, SKETCH
 from likewise.recipe.methods import Exact
 from likewise.recipe.recipe import GivenRecipe, Recipe, as_recipe
-from likewise.stages.documents import Tokenizer
-from likewise.stages.text import TextField
+from likewise.stages.text import TextField, Tokenizer
 from likewise.stages.weights import with_counted
 
 _Made = TypeVar("_Made")
@@ -200,7 +199,7 @@ class Asking:
             raise InvalidInput("no reference documents; give files that contain some")
         self._ids = pa.concat_arrays([part.doc_ids.cast(pa.string()) for part in parts])
         _check_ids(parts, self._ids)
-        self._files = nullable_text_column([_place_name(part.source) for part in parts for _ in range(len(part))])
+        self._files = nullable_text_column([_place_name(part.source) for part in parts for _ in range(len(part.lines))])
         self._offsets = np.concatenate([part.offsets for part in parts])
         self._lengths = np.concatenate([part.lengths for part in parts])
         texts = _native.Texts.concat([part.made for part in parts])
@@ -214,7 +213,7 @@ class Asking:
     def answers(self, sources: Sequence[Source], work: Path) -> Iterator[Any]:
         """Yield the answers for all queries, in order, as Arrow tables."""
         for part in each_part(sources, self._best, self._counts, self._context, stage="matching", work=work):
-            if len(part):
+            if len(part.lines):
                 yield self._table(part)
 
     def summary(self) -> dict[str, Any]:
@@ -242,7 +241,7 @@ class Asking:
         num_answers = np.diff(best.offsets)
         self._num_matched += int(np.count_nonzero(num_answers))
         # A query without an answer still has one row.
-        query = np.repeat(np.arange(len(part)), np.maximum(num_answers, 1))
+        query = np.repeat(np.arange(len(part.lines)), np.maximum(num_answers, 1))
         is_null = num_answers[query] == 0
         answer = np.cumsum(~is_null) - 1
         rank = answer - best.offsets[query] + 1
@@ -288,7 +287,7 @@ def _check_ids(parts: Sequence[Part[Any]], ids: ColumnData) -> None:
     double = first_double(ids, id_keys(ids))
     if double is None:
         return
-    (second, first), ends = double, np.cumsum([len(part) for part in parts])
+    (second, first), ends = double, np.cumsum([len(part.lines) for part in parts])
 
     def place(row: int) -> tuple[str | None, int]:
         part = parts[int(np.searchsorted(ends, row, side="right"))]

@@ -20,7 +20,7 @@ from likewise.hamming.fingerprints import file_status, refuse_changed, take_file
 from likewise.hamming.ids import RowIds
 from likewise.hamming.matches import keys_of, public_names
 from likewise.io.fingerprints.flat import FlatFile
-from likewise.io.output.scratch import locked_directory
+from likewise.io.output.whole import locked_directory
 from likewise.io.places import check_regular
 from likewise.progress import Progress, StageAdvanced, StageFinished, StageStarted, no_progress
 from likewise.recipe.recipe import Recipe

@@ -26,8 +26,8 @@ from likewise.io.html import facts
 from likewise.recipe.fields import RecipeFields
 from likewise.recipe.methods import MinHash, SimHashDistance
 from likewise.recipe.recipe import GivenRecipe, as_recipe
-from likewise.stages.documents import document_batches
 from likewise.stages.sketch import Sketches, batch_of_one
+from likewise.stages.text import document_batches
 
 # The longest interval allowed: the files of an index in memory are never opened again.
 _NO_SYNC = "interval:3600s"

@@ -15,10 +15,10 @@ from likewise.io.inputs import Inputs
 from likewise.io.lines.csv import csv_records
 from likewise.io.lines.lines import LineFile
 from likewise.io.output.directory import KEPT
-from likewise.io.output.scratch import scratch_directory
+from likewise.io.output.whole import scratch_directory
 from likewise.io.source.added import Added, AddedFields, check_takes_fields
 from likewise.io.source.source import InputFile, Kept
-from likewise.recipe.text import BYTE_TOKENS
+from likewise.recipe.rules import BYTE_TOKENS
 
 BATCH_ROWS = 65536
 _TABLES = ("parquet", "arrow")

@@ -16,7 +16,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple
 
 from likewise.errors import InvalidInput, LikewiseError, MissingExtra
-from likewise.io.output.scratch import scratch_directory
+from likewise.io.output.whole import scratch_directory
 from likewise.progress import Progress, StageAdvanced, StageFinished, StageStarted, no_progress
 
 _URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+)://")

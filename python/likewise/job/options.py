@@ -4,17 +4,14 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
-from functools import cached_property
+from dataclasses import dataclass
 from typing import BinaryIO, Literal, NamedTuple, Self, get_args
 
 from likewise.errors import InvalidParameter, check_choice, check_integer, num_threads, take_bytes
-from likewise.io.source.bad_rows import DEFAULT_MAX_BAD_ROWS, NO_LIMIT, BadRowLimit, bad_row_limit
-from likewise.io.source.source import ReadRules, TokenRules
+from likewise.io.source.source import DEFAULT_MAX_BAD_ROWS, NO_LIMIT, BadRowLimit, ReadRules, TokenRules, bad_row_limit
 from likewise.progress import Progress, no_progress
 from likewise.recipe.recipe import Recipe
-from likewise.recipe.rules import fields_read
-from likewise.recipe.text import BYTE_TOKENS, USER_TOKENS, role_names
+from likewise.recipe.rules import BYTE_TOKENS, USER_TOKENS, fields_read, role_names
 
 DuplicateIds = Literal["fail", "allow"]
 DUPLICATE_IDS: tuple[DuplicateIds, ...] = get_args(DuplicateIds)
@@ -114,7 +111,7 @@ class FileRun:
             only_within=recipe.only_within,
             text_without_tokens=self.text_fields,
             roles=role_names(recipe.roles),
-        )
+        ).checked()
 
     def _check_tokens(self, recipe: Recipe) -> None:
         if recipe.takes_tokens and self.tokens_field is None:
@@ -203,21 +200,13 @@ class Timing:
         }
 
 
-@dataclass(frozen=True, eq=False)
 class RunContext:
-    """The shared context of all steps of a run."""
+    """The shared context of all steps of a run: rules in addition to the recipe; timing and progress receive events."""
 
-    # Rules in addition to the recipe
-    rules: RunRules
-    # Receive seconds and events
-    timing: Timing = field(default_factory=Timing)
-    progress: Progress = no_progress
+    def __init__(self, rules: RunRules, timing: Timing | None = None, progress: Progress = no_progress) -> None:
+        self.rules, self.timing, self.progress = rules, timing or Timing(), progress
+        self.threads = rules.threads
 
-    @cached_property
-    def threads(self) -> int:
-        """Number of threads."""
-        return self.rules.threads
-
-    def with_threads(self, threads: int) -> Self:
-        """Return the same context with another number of threads."""
-        return replace(self, rules=self.rules._replace(threads=threads))
+    def with_rules(self, rules: RunRules) -> Self:
+        """Return the same context with other rules."""
+        return type(self)(rules, self.timing, self.progress)

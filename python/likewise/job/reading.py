@@ -9,25 +9,24 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Se
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing, contextmanager, suppress
 from copy import copy
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from likewise._native import Texts
 from likewise.errors import InvalidInput, InvalidParameter, LikewiseError
-from likewise.io.output.scratch import scratch_directory
+from likewise.io.output.whole import scratch_directory
 from likewise.io.places import Watch
-from likewise.io.source.bad_rows import BadRowTally
-from likewise.io.source.source import BadRow, Piece, ReadTask, Source, each_piece
+from likewise.io.source.source import BadRow, BadRowTally, Piece, ReadTask, Source, each_piece
 from likewise.io.tables.columns import text_column
 from likewise.job.options import FileRun, RunContext
 from likewise.progress import Progress, StageAdvanced, StageFinished, StageStarted, Warned
 from likewise.recipe.recipe import Recipe
-from likewise.recipe.text import ALL_ROLES, role_paths
+from likewise.recipe.rules import ALL_ROLES, role_paths
 
 if TYPE_CHECKING:
     from likewise.io.inputs import Inputs
@@ -86,12 +85,12 @@ def listed(paths: Sequence[str | Path] | str | Path) -> list[str | Path]:
 def in_order(
     stage: str,
     tasks: Iterable[tuple[int, Callable[[], _Made]]],
-    num_bytes: int,
+    sources: Sequence[Source],
     context: RunContext,
 ) -> Generator[_Made]:
-    """Run tasks on the threads of a run, and yield results, or raise errors, in order; `num_bytes` is shared."""
+    """Run tasks on parts of sources on the threads of a run, and yield results, or raise errors, in order."""
     began, done = time.perf_counter(), 0
-    context.progress(StageStarted(stage, num_bytes, "bytes"))
+    context.progress(StageStarted(stage, sum(source.num_bytes for source in sources), "bytes"))
     waiting: deque[tuple[int, Future[_Made]]] = deque()
     pool = ThreadPoolExecutor(context.threads, thread_name_prefix="likewise-read")
     failure: Exception | None = None
@@ -129,13 +128,7 @@ def jobs_of(
             yield job.num_bytes, partial(take, number, job_number, job)
 
 
-def total_bytes(sources: Sequence[Source]) -> int:
-    """Return the size of the sources, for progress."""
-    return sum(source.num_bytes for source in sources)
-
-
-@dataclass(frozen=True)
-class Part(Generic[_Made]):
+class Part(NamedTuple, Generic[_Made]):
     """Consecutive documents of one source, and the result of processing their texts."""
 
     source: Source
@@ -153,11 +146,8 @@ class Part(Generic[_Made]):
     # Result for their texts
     made: _Made
 
-    def __len__(self) -> int:
-        return len(self.lines)
 
-
-@dataclass
+@dataclass(eq=False)
 class Counts:
     """Counts of the rows read so far."""
 
@@ -190,7 +180,7 @@ def each_part(
     bad_rows = BadRowTally(context.rules.max_bad_rows) if tally is None else tally
     first_lines = [0] * len(sources)
     jobs = jobs_of(sources, _PIECE_BYTES, work, take)
-    with closing(in_order(stage, jobs, total_bytes(sources), context)) as done:
+    with closing(in_order(stage, jobs, sources, context)) as done:
         for number, pieces in done:
             source = sources[number]
             for piece, made in pieces:
@@ -269,7 +259,7 @@ def _roles_of(source: Source | JsonlStream, bad: BadRow) -> list[str]:
     found: dict[str, None] = {}
     for path in role_paths(rules.text_fields):
         other = copy(source)
-        object.__setattr__(other, "rules", replace(rules, text_fields=(path,), roles=ALL_ROLES))
+        object.__setattr__(other, "rules", rules._replace(text_fields=(path,), roles=ALL_ROLES))
         with suppress(LikewiseError, OSError), scratch_directory() as work:
             _, piece = next(each_piece(other, _PIECE_BYTES, work))
             found |= dict.fromkeys(role for text in piece.texts.to_list() for role in text.split("\n"))

@@ -17,8 +17,8 @@ from likewise.measures import Measures, measure
 from likewise.recipe.fields import RecipeFields
 from likewise.recipe.methods import Exact, SimHashDistance
 from likewise.recipe.recipe import GivenRecipe, Recipe, as_recipe
-from likewise.recipe.text import BYTE_TOKENS, USER_TOKENS
-from likewise.stages.documents import Tokenizer
+from likewise.recipe.rules import BYTE_TOKENS, USER_TOKENS
+from likewise.stages.text import Tokenizer
 from likewise.stages.verify import NAMES_OF, matching_pairs, pair_differences
 
 # A row of the two columns ends at a line break, or after a sentence once it has this many characters.

@@ -15,8 +15,8 @@ from likewise.recipe.fields import PACKAGE_HASHES
 from likewise.recipe.methods import Bloom, MinHash, SimHash
 from likewise.recipe.recipe import GivenRecipe, Recipe, as_recipe
 from likewise.stages.bloom import BIT_MEASURES, filter_similarities
-from likewise.stages.documents import Tokenizer, as_documents
 from likewise.stages.sketch import EMPTY, SHORT, Sketches, sketch, sketch_texts
+from likewise.stages.text import Tokenizer, as_documents
 
 
 @dataclass(frozen=True)

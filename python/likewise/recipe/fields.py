@@ -1,6 +1,6 @@
 """The fields of a recipe: name, methods, identity, check, original default, option and help text, in one table.
 
-A new field is declared here: a row of :data:`FIELDS`, an attribute of :class:`Settings` (or of a method, in
+A new field is declared here: a row of :data:`FIELDS`, an attribute of :class:`Recipe` (or of a method, in
 `recipe/methods.py`), a line of the keyword arguments, and an entry of :data:`OPTIONS`. It acts where it is used.
 """
 
@@ -8,7 +8,6 @@ import hashlib
 import json
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from functools import partial
 from numbers import Real
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypedDict, get_args
@@ -16,9 +15,8 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, TypedDict, get_args
 from likewise.errors import InvalidParameter, as_index, check_choice, check_integer, check_positive, fraction_check
 
 if TYPE_CHECKING:
-    from likewise.recipe.methods import Sketch
     from likewise.recipe.weights import Weights
-    from likewise.recipe.word_lists import WordList, Words
+    from likewise.recipe.word_lists import Words
 
 Method = Literal["minhash", "simhash", "shingles", "bloom", "exact"]
 METHODS: tuple[Method, ...] = get_args(Method)
@@ -124,7 +122,7 @@ class Field(NamedTuple):
     methods: tuple[str, ...]
     # The id that it is part of; None if it acts through other fields only, or is not part of the JSON
     part: str | None = None
-    # Returns the value in its canonical type, or raises InvalidParameter; None for the checks in `recipe/text.py`
+    # Returns the value in its canonical type, or raises InvalidParameter; None for the checks in `recipe/rules.py`
     check: Callable[[str, object], object] | None = None
     # Not hashed if it has this value, which never changes, so that adding a field changes no existing id.
     original: object = None
@@ -224,42 +222,6 @@ def identity(fields: Mapping[str, object], names: tuple[str, ...]) -> str:
 def canonical_json(fields: Mapping[str, object]) -> str:
     """Return JSON with sorted keys, without spaces, in ASCII."""
     return json.dumps(fields, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
-
-
-@dataclass(frozen=True, init=False)
-class Settings:
-    """The fields that all methods share, as attributes."""
-
-    sketch: "Sketch"
-    tokens: str = "auto"
-    shingle: int = 3
-    weights: str = "none"
-    weight_scale: float | None = None
-    weights_id: str | None = None
-    seed: int = 0
-    markup: str | None = None
-    fold: tuple[str, ...] | None = None
-    roles: tuple[str, ...] | None = None
-    identifiers: str | None = None
-    stop_words_id: str | None = None
-    dictionary_id: str | None = None
-    only_within: str | None = None
-    chunking: str | None = None
-    chunk_bytes: int | None = None
-    tokenizer: str | None = None
-    libraries: str | None = None
-    hash: str = "xxh3"
-    threshold: float | str | None = None
-    measure: str = "jaccard"
-    short_margin: float | None = None
-    siblings: str | None = None
-    unsure: str | None = None
-    keep_new: int | None = None
-    keep: str = "first"
-    group: str = "leaders"
-    table: "Weights | None" = field(default=None, repr=False, compare=False)
-    stop_words: "WordList | None" = field(default=None, repr=False, compare=False)
-    dictionary: "WordList | None" = field(default=None, repr=False, compare=False)
 
 
 class TextFields(TypedDict, total=False):

@@ -279,14 +279,12 @@ class Bloom(_Banded):
         return self.recall_of_filters * found if asked.follows_jaccard else None
 
 
-@dataclass(frozen=True, kw_only=True)
 class Shingles(_Method):
     """Complete feature sets, which find every pair at or above the threshold."""
 
     name: ClassVar[str] = "shingles"
 
 
-@dataclass(frozen=True, kw_only=True)
 class Exact(_Method):
     """Equality of normalized texts."""
 

@@ -4,7 +4,7 @@ import contextlib
 import json
 import textwrap
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal, Self, TypeAlias, TypeVar, Unpack, cast
@@ -32,12 +32,11 @@ from likewise.recipe.fields import (
     Overflow,
     RecipeOptions,
     Scheme,
-    Settings,
     TextOptions,
     canonical_json,
     identity,
 )
-from likewise.recipe.methods import Asked, Bloom, MinHash, SimHashDistance, sketch_of
+from likewise.recipe.methods import Asked, Bloom, MinHash, SimHashDistance, Sketch, sketch_of
 from likewise.recipe.presets import (
     PRESETS,
     FeatureChoice,
@@ -49,9 +48,9 @@ from likewise.recipe.presets import (
     with_base,
     with_preset,
 )
-from likewise.recipe.rules import check_fields
-from likewise.recipe.text import (
+from likewise.recipe.rules import (
     USER_TOKENS,
+    check_fields,
     checked_fold,
     checked_roles,
     checked_text,
@@ -68,6 +67,7 @@ from likewise.recipe.weights import (
     read_companions,
     weighing_of,
 )
+from likewise.recipe.word_lists import WordList
 
 # Rules with weights that may be 0; such features are left out.
 _VANISHING = ("lexicon", OWN_WEIGHTS)
@@ -172,7 +172,7 @@ def options_of(fields: Mapping[str, Any]) -> dict[str, Any]:
 
 
 @dataclass(frozen=True, init=False)
-class Recipe(Settings):
+class Recipe:
     """All settings that determine a result: text rules, sketch, candidates, verification, decision.
 
     Make one with :meth:`minhash`, :meth:`simhash`, :meth:`bloom`, :meth:`shingles` or :meth:`exact`; each accepts
@@ -287,6 +287,36 @@ class Recipe(Settings):
     True
     """
 
+    sketch: Sketch
+    tokens: str = "auto"
+    shingle: int = 3
+    weights: str = "none"
+    weight_scale: float | None = None
+    weights_id: str | None = None
+    seed: int = 0
+    markup: str | None = None
+    fold: tuple[str, ...] | None = None
+    roles: tuple[str, ...] | None = None
+    identifiers: str | None = None
+    stop_words_id: str | None = None
+    dictionary_id: str | None = None
+    only_within: str | None = None
+    chunking: str | None = None
+    chunk_bytes: int | None = None
+    tokenizer: str | None = None
+    libraries: str | None = None
+    hash: str = "xxh3"
+    threshold: float | str | None = None
+    measure: str = "jaccard"
+    short_margin: float | None = None
+    siblings: str | None = None
+    unsure: str | None = None
+    keep_new: int | None = None
+    keep: str = "first"
+    group: str = "leaders"
+    table: Weights | None = field(default=None, repr=False, compare=False)
+    stop_words: WordList | None = field(default=None, repr=False, compare=False)
+    dictionary: WordList | None = field(default=None, repr=False, compare=False)
     text_version: str = _native.TEXT_VERSION
     sketch_version: int = _native.SKETCH_VERSION
 
@@ -730,7 +760,7 @@ class Recipe(Settings):
             siblings=self.name_rules is not None and not once,
         )
 
-    @property
+    @cached_property
     def name_rules(self) -> tuple[bool, bool, int] | None:
         """Whether siblings and unsure documents are kept, and `keep_new` or 0; None if names are not compared."""
         rules = (self.siblings is not None, self.unsure is not None, self.keep_new or 0)
@@ -890,9 +920,12 @@ class Recipe(Settings):
         used = {"method", *FIELDS_OF_METHOD[self.method], "text_version", "sketch_version"} - set(COMPANIONS)
         if self.has_levels:
             used.discard("overflow")
-        given = {name: value for name, value in self.fields.items() if value is not None and name in used}
         # As in its JSON.
-        return {name: list(value) if isinstance(value, tuple) else value for name, value in given.items()}
+        return {
+            name: list(value) if isinstance(value, tuple) else value
+            for name, value in self.fields.items()
+            if value is not None and name in used
+        }
 
     def to_json(self) -> str:
         """Return the recipe as canonical JSON: sorted keys, no spaces, ASCII."""

@@ -1,13 +1,15 @@
-"""Validation of a recipe's fields: combinations of values, and fields that apply to the method."""
+"""Validation of a recipe's fields: combinations of values, fields that apply to the method, and rules for texts."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
-from likewise.errors import InvalidParameter, check_choice, check_integer
+from likewise import _native
+from likewise.errors import InvalidParameter, RecipeMismatch, check_choice, check_integer
 from likewise.recipe.fields import (
     AUTO,
     AUTO_MEASURES,
+    FEATURE_FIELDS,
     FIELDS,
     FIELDS_OF_METHOD,
     METHODS,
@@ -15,7 +17,9 @@ from likewise.recipe.fields import (
     OWN_WEIGHTS,
     PACKAGE_HASHES,
     TABLE_WEIGHTS,
+    TextOptions,
 )
+from likewise.recipe.word_lists import WordList, word_list
 
 # What pairs need by the names of their documents.
 _NAME_FIELDS = ("siblings", "unsure", "keep_new")
@@ -224,3 +228,220 @@ def _check_package(named: str, fields: Mapping[str, Any], wanted: Mapping[str, t
         if fields[name] not in allowed:
             only = " or ".join(map(str, allowed))
             raise InvalidParameter(name, f"{fields[name]!r} given; hash {named} requires {name} {only}")
+
+
+FOLDS = (
+    *("urls", "signs", "points", "confusables", "traditional"),
+    *("width", "accents", "punctuation", "numerals", "digits"),
+)
+# Look-alikes of digits are letters, so that digits cannot be read afterward.
+_NOT_WITH_CONFUSABLES = ("numerals", "digits")
+BYTE_TOKENS = ("bytes", "chunks")
+USER_TOKENS = "user"
+# Stop words apply to words, a dictionary to Chinese words.
+_STOPPED_TOKENS = ("auto", "word", "chinese")
+_CHUNKINGS = ("content", "fixed")
+_CHUNK_BYTES = 1024
+_LEAST_CONTENT_BYTES, _MOST_BYTES = 256, 1 << 20
+_ASCII_LOWER = {code: code + 32 for code in range(ord("A"), ord("Z") + 1)}
+# Names of roles in conversations, in lower case, by the name that a recipe has.
+_SPELLINGS: Mapping[str, tuple[str, ...]] = {
+    "assistant": ("assistant", "gpt", "model", "chatgpt", "bot"),
+    "system": ("system", "developer"),
+    "tool": ("tool", "function", "observation"),
+    "user": ("user", "human", "prompter"),
+}
+# Fields that a recipe takes from its weight table unless they are given. Word lists are not included.
+_FROM_TABLE = [name for name in FEATURE_FIELDS if name in TextOptions.__annotations__ and not name.endswith("_id")]
+
+
+def text_options(options: Mapping[str, Any], table_rules: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Return the given options, completed from the rules recorded in a weight table."""
+    unknown = sorted(set(options) - set(TextOptions.__annotations__))
+    if unknown:
+        raise InvalidParameter(unknown[0], "not a recipe option")
+    found = dict(options)
+    for name in _FROM_TABLE:
+        if table_rules is not None and found.get(name) is None and name in table_rules:
+            found[name] = table_rules[name]
+    return found
+
+
+def checked_text(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the text fields of a recipe in their canonical form."""
+    tokens, method = fields["tokens"], fields["method"]
+    is_of_bytes = tokens in BYTE_TOKENS
+    found: dict[str, Any] = {"fold": checked_fold(fields["fold"]), "roles": checked_roles(fields["roles"])}
+    if fields["markup"] is not None:
+        check_choice("markup", fields["markup"], ("html",))
+    is_own = fields["weights"] == OWN_WEIGHTS
+    for name in ("markup", "fold", "only_within", "roles"):
+        if found.get(name, fields[name]) is not None and (is_of_bytes or is_own or tokens == USER_TOKENS):
+            of = f"weights {OWN_WEIGHTS}" if is_own else f"tokens {tokens}"
+            raise InvalidParameter(name, f"{name} does not apply to {of}, which are used as given")
+    for name, kinds in (("stop_words", _STOPPED_TOKENS), ("dictionary", ("chinese",))):
+        words = None if fields[name] is None else word_list(name, fields[name])
+        named = fields[f"{name}_id"]
+        if (words is not None or named is not None) and (tokens not in kinds or method == "exact"):
+            raise InvalidParameter(name, f"{name} applies only to tokens {', '.join(kinds)}")
+        if (words is not None or named is not None) and is_own:
+            raise InvalidParameter(
+                name, f"{name} does not apply to weights {OWN_WEIGHTS}; remove those tokens from the documents"
+            )
+        if words is not None and named not in (None, words.list_id):
+            raise RecipeMismatch(
+                "the recipe was made with a different word list", {f"{name}_id": (named, words.list_id)}
+            )
+        found |= {name: words, f"{name}_id": named if words is None else words.list_id}
+    if fields["only_within"] == "":
+        raise InvalidParameter("only_within", "the name of the field is empty")
+    if "[]" in (fields["only_within"] or ""):
+        raise InvalidParameter("only_within", f"{fields['only_within']!r} is a list; name a field with one value")
+    found |= _checked_chunks(fields)
+    _check_identifiers(fields, found["fold"] or ())
+    if fields["tokenizer"] is not None and tokens != USER_TOKENS:
+        raise InvalidParameter("tokenizer", f"a tokenizer name requires tokens {USER_TOKENS}")
+    if tokens == USER_TOKENS and not (isinstance(fields["tokenizer"], str) and fields["tokenizer"]):
+        raise InvalidParameter(
+            "tokenizer", f"tokens {USER_TOKENS} need a tokenizer name, which is part of the recipe id"
+        )
+    if fields["weights"] == OWN_WEIGHTS and tokens not in (USER_TOKENS, "auto"):
+        raise InvalidParameter("weights", f"own weights require tokens {USER_TOKENS}, not {tokens}")
+    _check_hash(fields, found)
+    return found | {"libraries": libraries_of({**fields, **found})}
+
+
+def _check_hash(fields: Mapping[str, Any], found: Mapping[str, Any]) -> None:
+    """Check that the hash of a package is not combined with incompatible text fields."""
+    if fields["tokens"] in BYTE_TOKENS and fields["hash"] != "xxh3":
+        raise InvalidParameter("hash", f"tokens {fields['tokens']} require hash xxh3, not {fields['hash']}")
+    if fields["hash"] not in PACKAGE_HASHES:
+        return
+    if fields["tokens"] not in ("auto", "word", "char", USER_TOKENS):
+        raise InvalidParameter("tokens", f"hash {fields['hash']} requires tokens auto, word or char")
+    for name in ("markup", "fold", "stop_words_id", "only_within"):
+        if {**fields, **found}[name] is not None:
+            raise InvalidParameter(name, f"does not apply to hash {fields['hash']}, which has its own tokenizer")
+
+
+def _check_identifiers(fields: Mapping[str, Any], fold: tuple[str, ...]) -> None:
+    """Check that numbers that identify are read, and that a similarity decides."""
+    if fields["identifiers"] is None:
+        return
+    check_choice("identifiers", fields["identifiers"], ("numbers",))
+    tokens, weights = fields["tokens"], fields["weights"]
+    if tokens in (*BYTE_TOKENS, USER_TOKENS) or weights in (OWN_WEIGHTS, "lexicon") or fields["hash"] in PACKAGE_HASHES:
+        raise InvalidParameter(
+            "identifiers",
+            f"does not apply to tokens {tokens} with weights {weights} and hash {fields['hash']}; use tokens of texts",
+        )
+    if fields["measure"] == "hamming":
+        raise InvalidParameter("identifiers", "does not apply to Hamming-only recipes; give a threshold")
+    if fields["only_within"] is not None or fields["group"] == "components":
+        raise InvalidParameter("identifiers", "cannot be combined with only_within or with group components")
+    if "digits" in fold or "confusables" in fold:
+        raise InvalidParameter(
+            "identifiers", "cannot be combined with fold digits or confusables, which change numbers"
+        )
+
+
+def checked_fold(fold: object) -> tuple[str, ...] | None:
+    """Return names of foldings in order of application; None if there are none."""
+    names = fold.split(",") if isinstance(fold, str) else fold
+    if names is None:
+        return None
+    if not isinstance(names, tuple | list | set | frozenset):
+        raise InvalidParameter("fold", f"{fold!r} is not a list; choose from {', '.join(FOLDS)}")
+    for name in names:
+        check_choice("fold", name, FOLDS)
+    if "confusables" in names and any(name in names for name in _NOT_WITH_CONFUSABLES):
+        raise InvalidParameter("fold", f"confusables cannot be combined with {' or '.join(_NOT_WITH_CONFUSABLES)}")
+    return tuple(name for name in FOLDS if name in names) or None
+
+
+def _checked_chunks(fields: Mapping[str, Any]) -> dict[str, Any]:
+    chunking, size = fields["chunking"], fields["chunk_bytes"]
+    if fields["tokens"] != "chunks":
+        for name, value in (("chunking", chunking), ("chunk_bytes", size)):
+            if value is not None:
+                raise InvalidParameter(name, f"{name} applies only to tokens chunks")
+        return {}
+    chunking = check_choice("chunking", "content" if chunking is None else chunking, _CHUNKINGS)
+    least = _LEAST_CONTENT_BYTES if chunking == "content" else 1
+    size = check_integer("chunk_bytes", _CHUNK_BYTES if size is None else size, least, _MOST_BYTES)
+    if chunking == "content" and size & (size - 1):
+        raise InvalidParameter("chunk_bytes", f"{size} is not a power of two, which chunks by content need")
+    return {"chunking": chunking, "chunk_bytes": size}
+
+
+def text_rules_of(fields: Mapping[str, Any]) -> _native.TextRules:
+    """Return the text rules for the native core."""
+    fold = fields.get("fold") or ()
+    lists: dict[str, WordList | None] = {name: fields.get(name) for name in ("stop_words", "dictionary")}
+    for name, words in lists.items():
+        if words is None and fields.get(f"{name}_id") is not None:
+            option = "--" + name.replace("_", "-")
+            raise InvalidParameter(
+                name,
+                f"the recipe names a list ({fields[f'{name}_id']}) that is not stored in JSON; give it again "
+                f"({option} FILE, or Recipe.replace)",
+            )
+    stop_words, dictionary = lists["stop_words"], lists["dictionary"]
+    folded = {
+        "fold": fold,
+        "dictionary": None if dictionary is None else dictionary.dictionary(fold),
+        "stop_words": None if stop_words is None else stop_words.stop_words(fold),
+    }
+    return _native.TextRules({**fields, **folded})
+
+
+def libraries_of(fields: Mapping[str, Any]) -> str | None:
+    """Return the libraries that affect the tokens, with their versions; None if only built-in rules apply."""
+    rules = _native.TextRules({"fold": None, **fields, "dictionary": None, "stop_words": None})
+    return ", ".join(rules.libraries(fields.get("tokens") or "auto")) or None
+
+
+class RoleNames(NamedTuple):
+    """Roles in ASCII lower case: only these count, or all but these."""
+
+    names: tuple[str, ...] = ()
+    are_counted: bool = False
+
+    def counts(self, role: str | None) -> bool:
+        """Return whether an item with this role counts."""
+        return (role is not None and role.translate(_ASCII_LOWER) in self.names) == self.are_counted
+
+
+ALL_ROLES = RoleNames()
+
+
+def checked_roles(roles: object) -> tuple[str, ...] | None:
+    """Return roles in their canonical form, sorted; None if none are given."""
+    if roles is None:
+        return None
+    given = roles.split(",") if isinstance(roles, str) else roles
+    names = list(given) if isinstance(given, tuple | list | set | frozenset) else []
+    if not names or not all(isinstance(name, str) and name.strip() for name in names):
+        raise InvalidParameter("roles", f"{roles!r} is not a list of roles, such as user,assistant")
+    known = {spelling: name for name, spellings in _SPELLINGS.items() for spelling in spellings}
+    lower = [name.strip().translate(_ASCII_LOWER) for name in names]
+    return tuple(sorted({known.get(name, name) for name in lower}))
+
+
+def check_roles(roles: RoleNames, text_fields: Sequence[str]) -> None:
+    """Raise InvalidParameter if roles are asked for, but no text is in a list of items with roles."""
+    if roles.are_counted and not any("[]" in name for name in text_fields):
+        raise InvalidParameter("roles", "no text field is in a list; name one, such as messages[].content")
+
+
+def role_paths(text_fields: Sequence[str]) -> list[str]:
+    """Return the paths to the roles of the items that text fields are in."""
+    lists = dict.fromkeys(name.rpartition("[]")[0] for name in text_fields if "[]." in name)
+    return [f"{field}[].{name}" for field in lists for name in ("role", "from")]
+
+
+def role_names(roles: tuple[str, ...] | None) -> RoleNames:
+    """Return the turns that count with these roles of a recipe; all but system prompts if it has none."""
+    if roles is None:
+        return RoleNames(_SPELLINGS["system"])
+    return RoleNames(tuple(spelling for name in roles for spelling in _SPELLINGS.get(name, (name,))), are_counted=True)

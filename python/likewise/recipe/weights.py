@@ -24,7 +24,7 @@ from likewise.recipe.fields import (
     canonical_json,
     feature_fields,
 )
-from likewise.recipe.text import USER_TOKENS, checked_text, libraries_of, text_rules_of
+from likewise.recipe.rules import USER_TOKENS, checked_text, libraries_of, text_rules_of
 from likewise.recipe.word_lists import WordList, Words
 
 if TYPE_CHECKING:

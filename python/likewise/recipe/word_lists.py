@@ -113,9 +113,9 @@ class WordList:
 Words: TypeAlias = WordList | Iterable[str] | Iterable[tuple[str, int | None]]
 
 
-def word_list(name: str, words: Words | None) -> WordList | None:
+def word_list(name: str, words: Words) -> WordList:
     """Return words of any accepted kind as a list with an identity."""
-    if words is None or isinstance(words, WordList):
+    if isinstance(words, WordList):
         return words
     if isinstance(words, str | bytes) or not isinstance(words, Iterable):
         raise InvalidParameter(name, f"{words!r} is not a WordList or a list of words")

@@ -7,7 +7,7 @@ from likewise.batch.against.references import find_references
 from likewise.io.inputs import find_texts
 from likewise.io.output.directory import EVIDENCE
 from likewise.io.output.evidence import readable
-from likewise.io.output.scratch import scratch_directory
+from likewise.io.output.whole import scratch_directory
 from likewise.measures.comparison import Comparison, compare
 from likewise.progress import no_progress
 from likewise.runs.audit.opening import check_references_exist

@@ -1,17 +1,14 @@
 """Bands: signatures that share a bucket, P(found), and the plan for a threshold, before anything runs."""
 
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from likewise import _native
 from likewise.errors import InvalidParameter, num_threads
-from likewise.recipe.methods import NUM_LEVELS, Bloom, MinHash, SimHash
+from likewise.recipe.methods import Bloom, MinHash, SimHash
 from likewise.recipe.recipe import Recipe
-from likewise.stages.sketch import Sketches
+from likewise.stages.sketch import Sketches, min_equal_slots, open_buckets
 
 _POSITIONS_AT_ONCE = 4096
 
@@ -68,39 +65,6 @@ def band_pairs(sketches: Sketches, *, threads: int | None = None) -> NDArray[np.
         found.append(np.stack(sides, axis=1).astype(np.int64))
     rows = np.concatenate(found)
     return rows[np.lexsort((rows[:, 1], rows[:, 0]))]
-
-
-def open_buckets(
-    signatures: NDArray[Any],
-    method: MinHash,
-    order: NDArray[np.uint32],
-    *,
-    num_levels: int = NUM_LEVELS,
-    threads: int,
-    folder: Path | None = None,
-    scratch_bytes: int = 0,
-) -> _native.Searcher:
-    """Return the search in band buckets of signatures in order of priority, in files of a folder if given."""
-    bands, rows = method.banding
-    return _native.search_bands(
-        np.ascontiguousarray(signatures).reshape(-1).view(np.uint8),
-        method.num_slots,
-        method.slot_bytes,
-        order,
-        bands=bands,
-        rows=rows,
-        num_levels=num_levels,
-        folder=folder,
-        scratch_bytes=scratch_bytes,
-        threads=threads,
-    )
-
-
-def min_equal_slots(recipe: Recipe) -> int:
-    """Return how many slots of a candidate pair must be equal for it to be measured."""
-    if recipe.measure != "jaccard" or not isinstance(recipe.sketch, MinHash):
-        return 0
-    return _native.min_equal_slots(recipe.sketch.num_slots, recipe.similarity_threshold)
 
 
 _SIMILARITIES = (0.2, 0.3, 0.4, 0.5, 0.6, 0.65, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95, 1.0)

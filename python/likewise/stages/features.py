@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from likewise import _native
 from likewise.arrays import TextData
 from likewise.recipe.recipe import GivenRecipe, as_recipe
-from likewise.stages.documents import Tokenizer, as_documents
+from likewise.stages.text import Tokenizer, as_documents
 from likewise.stages.weights import with_counted
 
 

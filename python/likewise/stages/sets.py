@@ -19,8 +19,7 @@ from likewise.arrays import TextData
 from likewise.errors import InvalidParameter, RecipeMismatch, check_choice, check_integer, num_threads
 from likewise.recipe.methods import Exact
 from likewise.recipe.recipe import GivenRecipe, Recipe, as_recipe
-from likewise.stages.documents import as_documents
-from likewise.stages.text import TextField
+from likewise.stages.text import TextField, as_documents
 from likewise.stages.weights import with_counted
 
 # 95% of the normal distribution lie within this number of standard deviations.

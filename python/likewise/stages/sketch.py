@@ -15,10 +15,9 @@ from likewise import _native
 from likewise.arrays import ArrowBatch, ColumnData, GrowingArray, TextData
 from likewise.errors import InvalidInput, InvalidParameter, RecipeMismatch, num_threads
 from likewise.recipe.fields import MAX_FILTER_BITS, RecipeFields
-from likewise.recipe.methods import Bloom, Exact, MinHash, Shingles, SimHash
+from likewise.recipe.methods import NUM_LEVELS, Bloom, Exact, MinHash, Shingles, SimHash
 from likewise.recipe.recipe import GivenRecipe, Recipe, as_recipe, check_is_recipe
-from likewise.stages.documents import Tokenizer, document_batches
-from likewise.stages.text import TextField
+from likewise.stages.text import TextField, Tokenizer, document_batches
 from likewise.stages.weights import with_counted
 
 # Bits of one vector register.
@@ -414,3 +413,36 @@ def _type_of(recipe: Recipe) -> tuple[np.dtype[Any], tuple[int | None, ...]]:
             return np.dtype(np.uint64), (bits // 64,)
         case _:
             return np.dtype(np.uint64), (None,)
+
+
+def open_buckets(
+    signatures: NDArray[Any],
+    method: MinHash,
+    order: NDArray[np.uint32],
+    *,
+    num_levels: int = NUM_LEVELS,
+    threads: int,
+    folder: Path | None = None,
+    scratch_bytes: int = 0,
+) -> _native.Searcher:
+    """Return the search in band buckets of signatures in order of priority, in files of a folder if given."""
+    bands, rows = method.banding
+    return _native.search_bands(
+        np.ascontiguousarray(signatures).reshape(-1).view(np.uint8),
+        method.num_slots,
+        method.slot_bytes,
+        order,
+        bands=bands,
+        rows=rows,
+        num_levels=num_levels,
+        folder=folder,
+        scratch_bytes=scratch_bytes,
+        threads=threads,
+    )
+
+
+def min_equal_slots(recipe: Recipe) -> int:
+    """Return how many slots of a candidate pair must be equal for it to be measured."""
+    if recipe.measure != "jaccard" or not isinstance(recipe.sketch, MinHash):
+        return 0
+    return _native.min_equal_slots(recipe.sketch.num_slots, recipe.similarity_threshold)

@@ -11,7 +11,7 @@ from likewise.arrays import ArrowColumn, TextData, as_row_pairs
 from likewise.errors import num_threads
 from likewise.io.tables.columns import nullable_text_column
 from likewise.recipe.recipe import GivenRecipe, Recipe, as_recipe
-from likewise.stages.documents import as_documents
+from likewise.stages.text import as_documents
 from likewise.stages.weights import with_counted
 
 # Bits of the core, in the order in which they are named.

@@ -12,8 +12,7 @@ from likewise.io.lexicon import read_lexicon
 from likewise.recipe.methods import Exact
 from likewise.recipe.recipe import GivenRecipe, Recipe, as_recipe, check_is_recipe
 from likewise.recipe.weights import Weights, table_rules
-from likewise.stages.documents import Tokenizer, document_batches
-from likewise.stages.text import TextField
+from likewise.stages.text import TextField, Tokenizer, document_batches
 
 __all__ = ["DEFAULT_MEMORY_BYTES", "MOST_SAMPLED_BYTES", "Counter", "Sample", "Weights", "count_weights", "read_table"]
 

@@ -10,11 +10,10 @@ from numpy.typing import NDArray
 
 from likewise._native import Texts
 from likewise.arrays import slices
-from likewise.batch.read.weighing import read_into
-from likewise.batch.run import open_documents
+from likewise.batch.read.ingest import open_documents, read_into
 from likewise.errors import InvalidInput, counted
 from likewise.hamming.pairs import hamming_distance
-from likewise.io.output.scratch import scratch_for
+from likewise.io.output.whole import scratch_for
 from likewise.io.source.source import Source
 from likewise.job.options import RunContext, RunRules
 from likewise.progress import Progress

@@ -11,7 +11,7 @@ from likewise.errors import InvalidParameter
 from likewise.recipe.fields import OWN_WEIGHTS
 from likewise.recipe.methods import MinHash
 from likewise.recipe.recipe import Recipe
-from likewise.recipe.text import USER_TOKENS
+from likewise.recipe.rules import USER_TOKENS
 
 # Words (or single characters in scripts without spaces), and characters; recipes that need no counting come first.
 # No candidate has a margin for short documents: labels set the threshold, and another free parameter would fit noise.

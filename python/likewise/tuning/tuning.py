@@ -21,7 +21,7 @@ from likewise.job.reading import found_inputs
 from likewise.progress import Progress, no_progress, shows_progress, stage, taken
 from likewise.recipe.fields import Tokens
 from likewise.recipe.recipe import Recipe
-from likewise.recipe.text import USER_TOKENS
+from likewise.recipe.rules import USER_TOKENS
 from likewise.recipe.word_lists import Words
 from likewise.stages.text import TextField
 from likewise.tuning.choice import (

@@ -170,17 +170,17 @@ def test_verdicts_are_not_found_again(tmp_path, forker, texts, recipe):
 
 def test_counted_weights_are_not_counted_again(tmp_path, texts, monkeypatch):
     from likewise.batch import files
-    from likewise.batch.read import weighing as file_weights
+    from likewise.batch.read import ingest, resume
 
     inputs = write_inputs(tmp_path / "in", texts, "jsonl")
     recipe = likewise.Recipe.minhash(0.6, shingle=2, weights="idf")
     likewise.dedup_files(inputs, tmp_path / "plain", recipe)
-    monkeypatch.setattr(file_weights, "PART_BYTES", 1)
+    monkeypatch.setattr(resume, "PART_BYTES", 1)
     with monkeypatch.context() as during:
         during.setattr(files, "write_evidence", interrupt)
         with pytest.raises(KeyboardInterrupt):
             likewise.dedup_files(inputs, tmp_path / "out", recipe)
-    monkeypatch.setattr(file_weights, "count_sources", refuse)
+    monkeypatch.setattr(ingest, "count_sources", refuse)
     shutil.copytree(tmp_path / "out", tmp_path / "damaged")
     told = []
     summary = likewise.dedup_files(inputs, tmp_path / "out", recipe, progress=told.append)

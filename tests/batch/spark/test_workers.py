@@ -17,7 +17,7 @@ from likewise.errors import InvalidInput
 from likewise.io.inputs import find_inputs
 from likewise.io.source.source import ReadRules
 from likewise.recipe.methods import NUM_LEVELS
-from likewise.stages.bands import open_buckets
+from likewise.stages.sketch import open_buckets
 
 pytest.importorskip("pyspark", reason='PySpark is missing: pip install "likewise[spark]"')
 

@@ -13,7 +13,7 @@ from likewise import _native
 from likewise.index.api import Verdicts
 from likewise.index.ids import paired
 from likewise.index.opening import check_recipe, check_store, recipe_parts
-from likewise.stages.documents import document_batches
+from likewise.stages.text import document_batches
 
 ADD, REMOVE = 0, 1
 

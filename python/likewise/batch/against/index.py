@@ -10,7 +10,7 @@ import os
 import shutil
 from collections.abc import Iterator
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
@@ -106,7 +106,7 @@ class Seen(NamedTuple):
         place_of = np.full(len(is_seen), -1, np.int64)
         place_of[order] = np.arange(len(order))
         first = np.where(is_seen, np.arange(len(is_seen)), collapsed.first)
-        return replace(collapsed, first=first, order=order, position=place_of[first])
+        return collapsed._replace(first=first, order=order, position=place_of[first])
 
     def join(self, decision: Decision) -> Decision:
         """Return verdicts and evidence with these documents removed; their `kept_rows` are -1."""

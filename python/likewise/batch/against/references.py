@@ -5,17 +5,19 @@ others. Only the search starts after their positions, and the outputs omit them.
 the format of the parts of a resumed run.
 """
 
+from __future__ import annotations
+
 import hashlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from likewise.batch.decide.decision import Decision
 from likewise.batch.read.documents import Documents, Reference, References
-from likewise.batch.read.kept_sketches import open_kept_sketches, recipe_of_run
+from likewise.batch.read.resume import open_kept_sketches, recipe_of_run
 from likewise.batch.write.groups import EarlierGroups
 from likewise.errors import InvalidInput, InvalidParameter, counted
 from likewise.io.inputs import find_inputs
@@ -25,10 +27,15 @@ from likewise.io.output.summaries import check_single_rows, read_summary
 from likewise.io.source.source import InputFile
 from likewise.job.options import FileRun
 from likewise.progress import Progress, Warned
+from likewise.recipe.fields import RecipeFields
 from likewise.recipe.methods import Shingles
-from likewise.recipe.recipe import Recipe
+from likewise.recipe.recipe import Recipe, as_recipe
 from likewise.recipe.rules import keep_needs
 from likewise.stages.sketch import EMPTY
+
+if TYPE_CHECKING:
+    from likewise.batch.against.index import IndexUse
+    from likewise.batch.spark.files.engine import SparkEngine
 
 
 def is_finished_run(path: Path) -> bool:
@@ -45,6 +52,24 @@ def recipe_of_references(index: Path | None, against: Sequence[str | Path]) -> R
             return opened.recipe
     run = next((Path(path) for path in against if is_finished_run(Path(path))), None)
     return None if run is None else recipe_of_run(run)
+
+
+def recipe_of_files(
+    recipe: object,
+    fields: RecipeFields,
+    *,
+    index: IndexUse | None = None,
+    against: Sequence[str | Path] = (),
+    engine: SparkEngine | None = None,
+) -> Recipe:
+    """Return the recipe of a run over files: the given one, that of a preset, or that of fields.
+
+    If none is given, that of the index or finished run `against`, otherwise the preset ``default``; or ``online`` with
+    an engine, which cannot count weights or choose a threshold.
+    """
+    if recipe is None and fields.keys() <= {"keep"}:
+        recipe = recipe_of_references(None if index is None else index.against, against)
+    return as_recipe(recipe, fields, base="default" if engine is None else "online")
 
 
 def find_references(

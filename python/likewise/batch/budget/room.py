@@ -5,28 +5,20 @@ A memory limit bounds anonymous memory. Columns of all documents are in unnamed 
 results are the same. `likewise.batch.memory` divides the limit; this module defines the shares.
 """
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from typing import NamedTuple
 
-import numpy as np
-from numpy.typing import NDArray
-
-from likewise.arrays import ArraySpace, slices
+from likewise.arrays import ArraySpace
 from likewise.stages.weights import DEFAULT_MEMORY_BYTES
 
 # Bytes of sketches held by a run without a limit.
 MOST_HELD_BYTES = 1_000_000_000
-# Rows of a column that are made at once.
-_AT_ONCE = 1 << 18
 
 
-@dataclass(frozen=True)
-class Room:
+class Room(NamedTuple):
     """Memory limits of stages. They do not affect results."""
 
     # Allocates columns of all documents
-    space: ArraySpace = field(default_factory=ArraySpace)
+    space: ArraySpace = ArraySpace()
     # Maximum bytes of feature sets for verification
     sets_bytes: int = 128 << 20
     # Maximum number of candidate pairs that one search returns
@@ -43,19 +35,3 @@ class Room:
     weighing_bytes: int = DEFAULT_MEMORY_BYTES
     # Maximum bytes of sketches that are held between two passes; others are made again
     held_bytes: int = MOST_HELD_BYTES
-
-
-def filled(
-    space: ArraySpace, length: int, of_part: Callable[[slice], NDArray[Any]], last: Sequence[int] = ()
-) -> NDArray[np.int64]:
-    """Return a column that a function makes part by part."""
-    growing = space.growing(np.int64)
-    for part in slices(length, _AT_ONCE):
-        growing.append(of_part(part))
-    growing.append(np.array(last, np.int64))
-    return growing.take()
-
-
-def numbers_of(part: slice) -> NDArray[np.int64]:
-    """Return the rows of a part."""
-    return np.arange(part.start, part.stop)

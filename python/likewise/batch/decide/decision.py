@@ -10,7 +10,7 @@ import json
 import os
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -93,15 +93,13 @@ class Verdicts(NamedTuple):
         return {name: getattr(self, name)[low:high] for name in _OF_POSITIONS}
 
 
-@dataclass
 class VerdictLog:
     """The verdicts of a run on disk."""
 
-    directory: Path
-    num_found: int = field(default=0, init=False)
-    _written: int = field(default=0, init=False)
-    _considered: int = field(default=0, init=False)
-    _since: float = field(default=0.0, init=False)
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self.num_found = self._written = self._considered = 0
+        self._since = 0.0
 
     def restore(self, verdicts: Verdicts, search: Search) -> tuple[int, int]:
         """Fill in the verdicts logged by an earlier run."""

@@ -1,7 +1,6 @@
 """All verified pairs, with collapsed documents expanded."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from itertools import chain, pairwise
 from typing import NamedTuple
 
@@ -33,17 +32,18 @@ _SAMPLED = 64
 _FAR_ABOVE = 2
 
 
-@dataclass
 class PairCounts:
     """Numbers of pairs that are expected, allowed and found, and of documents in full buckets."""
 
-    max_pairs: int = MAX_PAIRS
     num_pairs: int = 0
     # Number of pairs of equal documents, plus an estimate for documents with full buckets
     num_expected: int = 0
     # As in :class:`likewise.batch.decide.decision.Decision`
     num_crowded: int = 0
     num_capped: int = 0
+
+    def __init__(self, max_pairs: int = MAX_PAIRS) -> None:
+        self.max_pairs = max_pairs
 
     def add(self, num_pairs: int) -> None:
         """Count further pairs and check the limit."""

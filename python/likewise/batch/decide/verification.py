@@ -7,7 +7,7 @@ removed on the way save measurements of later pairs.
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -55,9 +55,9 @@ class Verifier:
         self._threads, self._timing = context.threads, context.timing
         self._budget = documents.room.sets_bytes
         # The short check counts each feature once.
-        rules = recipe.unweighted_rules if recipe.is_distance_only else recipe.feature_rules
+        rules = recipe.feature_rules if self._near is None else recipe.unweighted_rules
         # Sets are in slots; 0 means none. The only column for all documents has one 32-bit number each.
-        is_weighted = not recipe.is_distance_only and recipe.weights != "none"
+        is_weighted = self._near is None and recipe.weights != "none"
         self._bytes_a_feature = _BYTES_A_WEIGHTED_FEATURE if is_weighted else _BYTES_A_FEATURE
         self._bytes_a_set = _BYTES_A_SET if recipe.name_rules is None else _BYTES_A_NAMED_SET
         self._slot_of = documents.room.space.zeros(num_positions, np.uint32)
@@ -79,7 +79,7 @@ class Verifier:
 
     def hold(self, pairs: Candidates) -> bool:
         """Load the feature sets of pairs all at once, if that leaves memory for as many more."""
-        if self._recipe.is_distance_only or not len(pairs):
+        if self._near is not None or not len(pairs):
             return False
         positions = self._distinct(pairs.later, pairs.earlier)
         if self._bytes_of(positions) > self._budget // 2:
@@ -257,8 +257,7 @@ class Verifier:
         self._drop(idle[:num])
 
 
-@dataclass(frozen=True, eq=False)
-class Block:
+class Block(NamedTuple):
     """Consecutive later positions, and the measured similarities of their pairs."""
 
     # Range of the positions
@@ -277,8 +276,7 @@ class Block:
         return self.pairs.select(hits), self.similarity[hits]
 
 
-@dataclass(frozen=True, eq=False)
-class MeasuredRange:
+class MeasuredRange(NamedTuple):
     """A range of later positions."""
 
     high: int

@@ -14,7 +14,7 @@ from likewise.arrays import ArrowTable
 from likewise.batch.parts.collection import Collection, beginnings, places_of
 from likewise.batch.parts.units import UNITS, PartRules, PartsJob, check_rewriting, cut_parts
 from likewise.batch.read.ingest import NO_VALUE
-from likewise.batch.write.counts import value_name
+from likewise.batch.write.groups import value_name
 from likewise.errors import InvalidInput, InvalidParameter, check_choice, check_integer, fraction_check
 from likewise.io.output.directory import EVIDENCE, SITES
 from likewise.io.source.source import Cut, Piece

@@ -18,12 +18,11 @@ from likewise.batch.read.columns import Columns, SketchedPiece, bare_piece
 from likewise.batch.read.documents import Documents, id_used_twice
 from likewise.io.inputs import Inputs
 from likewise.io.kept import write_files
-from likewise.io.source.bad_rows import NO_LIMIT, BadRowTally
-from likewise.io.source.source import BadRow, Cut, InputFile, Kept, Piece, ReadTask
+from likewise.io.source.source import NO_LIMIT, BadRow, BadRowTally, Cut, InputFile, Kept, Piece, ReadTask
 from likewise.io.source.spool import Spool
 from likewise.io.tables.columns import constant_column, number_column, text_column
 from likewise.job.options import RunContext
-from likewise.job.reading import in_order, jobs_of, total_bytes
+from likewise.job.reading import in_order, jobs_of
 from likewise.progress import Warned
 from likewise.recipe.recipe import Recipe
 
@@ -119,7 +118,7 @@ class Collection:
         self, stage: str, take: Callable[[int, int, ReadTask], _Of], context: RunContext, work: Path
     ) -> Generator[_Of]:
         """Yield the results of `take` (file, job number, job) for each job, in input order."""
-        return in_order(stage, jobs_of(self.files, PIECE_BYTES, work, take), total_bytes(self.files), context)
+        return in_order(stage, jobs_of(self.files, PIECE_BYTES, work, take), self.files, context)
 
     def _check_bad_rows(self, context: RunContext) -> None:
         limit = context.rules.max_bad_rows

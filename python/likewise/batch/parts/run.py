@@ -16,7 +16,7 @@ from likewise.batch.parts.units import PartRules, PartsJob, check_rewriting, rep
 from likewise.batch.write.summary import check_of
 from likewise.errors import InvalidParameter
 from likewise.io.output.directory import EVIDENCE
-from likewise.io.source.source import Cut, ReadTask, as_array
+from likewise.io.source.source import Cut, ReadTask
 from likewise.job.options import FileRun, RunContext
 from likewise.progress import Progress, shows_progress, taken
 from likewise.recipe.methods import Exact
@@ -71,7 +71,7 @@ def repeated_spans(
         stretches = windows.stretches(doc_starts, threads=context.threads)
         del windows
     with timing.wall("verification"):
-        places, firsts, num_windows = (as_array(column, np.int64) for column in stretches)
+        places, firsts, num_windows = (np.asarray(column, np.int64) for column in stretches)
         # Reference documents come first, and nothing is removed from them.
         own = int(np.searchsorted(places, doc_starts[collection.num_references]))
         lengths = num_windows[own:] + (num_words - 1)
@@ -99,7 +99,7 @@ def _first_pass(
 
     found: _JobCounts = []
     for file, number, counts in collection.read(
-        lambda piece: as_array(seen.count(piece.texts), np.uint32), context, work, "windows"
+        lambda piece: np.asarray(seen.count(piece.texts), np.uint32), context, work, "windows"
     ):
         found.append(((file, number), counts))
     return found, seen
@@ -158,8 +158,8 @@ def _measured(
             is_followed[part].astype(np.uint8),
             num_going[part].astype(np.uint32),
         )
-        equal = bounds[0] + as_array(numbers, np.uint32).astype(np.int64)
-        start, end, kept_start, kept_end = (as_array(span, np.uint32) for span in spans)
+        equal = bounds[0] + np.asarray(numbers, np.uint32).astype(np.int64)
+        start, end, kept_start, kept_end = (np.asarray(span, np.uint32) for span in spans)
         return np.stack([rows[equal], start, end, kept_rows[equal], kept_start, kept_end]).astype(np.int64)
 
     with ThreadPoolExecutor(threads, thread_name_prefix="likewise-parts") as pool:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,6 @@ from likewise.arrays import ArraySpace, slices
 from likewise.batch.against.references import reference_files
 from likewise.batch.budget.room import Room
 from likewise.batch.decide.decision import Decision, VerdictLog, decide
-from likewise.batch.opening import bounded_run, opened_run
 from likewise.batch.parts.collection import (
     PIECE_BYTES,
     Collection,
@@ -27,15 +26,15 @@ from likewise.batch.parts.collection import (
 )
 from likewise.batch.read.columns import HeldDocuments, SketchedPiece, sketched_piece
 from likewise.batch.read.documents import Reference, References
-from likewise.batch.run import ordered
+from likewise.batch.run import bounded_run, opened_run, ordered
 from likewise.batch.write.kept_rows import write_bad_rows
 from likewise.errors import InvalidInput, InvalidParameter, check_choice, check_integer
 from likewise.io.inputs import Inputs
 from likewise.io.output.directory import EMPTIED, ERRORS, KEPT
 from likewise.io.output.evidence import write_evidence
-from likewise.io.output.scratch import scratch_directory
+from likewise.io.output.whole import scratch_directory
 from likewise.io.places import check_place
-from likewise.io.source.source import Cut, InputFile, Kept, Piece, ReadTask, as_array, each_piece
+from likewise.io.source.source import Cut, InputFile, Kept, Piece, ReadTask, each_piece
 from likewise.job.options import FileRun, RunContext, RunRules
 from likewise.job.output import Job, about_files
 from likewise.recipe.methods import Exact
@@ -246,9 +245,9 @@ def cut_parts(
 ) -> tuple[_native.Texts, NDArray[np.uint32], NDArray[np.uint32], NDArray[np.uint32]]:
     """Return the parts of texts that are long enough, the number of parts per text, and the start and end of each."""
     parts, *cut = _native.cut_parts(texts, rules.unit)
-    counts, starts, ends = (as_array(column, np.uint32) for column in cut)
+    counts, starts, ends = (np.asarray(column, np.uint32) for column in cut)
     if rules.min_tokens:
-        is_long = as_array(_native.cut_words(parts)[0], np.uint32) >= rules.min_tokens
+        is_long = np.asarray(_native.cut_words(parts)[0], np.uint32) >= rules.min_tokens
         owners = np.repeat(np.arange(len(counts)), counts)[is_long]
         parts, starts, ends = parts.take(np.flatnonzero(is_long).astype(np.uint32)), starts[is_long], ends[is_long]
         counts = np.bincount(owners, minlength=len(counts)).astype(np.uint32)
@@ -280,9 +279,9 @@ def repeated_units(
         for file in collection.files:
             file.keep_unpacked()
     with context.timing.wall("reading_and_sketching"):
-        held = HeldDocuments(bounded.room.held_bytes)
+        held = HeldDocuments() if bounded is None else HeldDocuments(bounded.room.held_bytes)
         places = _Places(collection, parts, context, saved or work, None if is_measured else recipe, held)
-    of_parts = replace(context, rules=RunRules(rules.threads, rules.on_error, "allow"))
+    of_parts = context.with_rules(RunRules(rules.threads, rules.on_error, "allow"))
     references = References((Reference(tuple(files[: collection.num_reference_files])),))
     with opened_run(
         files,

@@ -4,29 +4,30 @@ import functools
 import json
 import re
 import threading
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
-from decimal import Decimal, InvalidOperation
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from likewise import _native
 from likewise._native import Rarity, Texts
-from likewise.arrays import GrowingTexts, slices, stable_order
-from likewise.batch.budget.room import MOST_HELD_BYTES, Room, filled, numbers_of
+from likewise.arrays import ArraySpace, GrowingTexts, slices, stable_order
+from likewise.batch.budget.room import MOST_HELD_BYTES, Room
 from likewise.batch.read.documents import Documents, SpooledPiece
 from likewise.errors import InvalidInput
-from likewise.io.source.bad_rows import BadRowTally
-from likewise.io.source.source import BadRow, Piece, Source
-from likewise.io.source.spool import Spool
+from likewise.io.source.source import BadRow, BadRowTally, Piece, Source
 from likewise.job.options import RunRules
 from likewise.job.reading import refusal
 from likewise.recipe.methods import Bloom, SimHash
 from likewise.recipe.recipe import Recipe
 from likewise.recipe.rules import fields_read, keep_criteria, keep_needs
+
+if TYPE_CHECKING:
+    from decimal import Decimal
+
+    from likewise.io.source.spool import Spool
 
 # Documents processed at once.
 _AT_ONCE = 1 << 18
@@ -35,6 +36,22 @@ _FINE_FRACTION = r"[.,]\d{6}(\d+)"
 
 
 _NO_TEXTS = _native.Texts.from_list([])
+
+
+def filled(
+    space: ArraySpace, length: int, of_part: Callable[[slice], NDArray[Any]], last: Sequence[int] = ()
+) -> NDArray[np.int64]:
+    """Return a column that a function makes part by part."""
+    growing = space.growing(np.int64)
+    for part in slices(length, _AT_ONCE):
+        growing.append(of_part(part))
+    growing.append(np.array(last, np.int64))
+    return growing.take()
+
+
+def numbers_of(part: slice) -> NDArray[np.int64]:
+    """Return the entries of a part."""
+    return np.arange(part.start, part.stop)
 
 
 def priority_order(documents: Documents, keep: str) -> NDArray[np.int64]:
@@ -79,16 +96,15 @@ def with_references_first(documents: Documents, keep: str) -> NDArray[np.int64]:
     return rows.take()
 
 
-@dataclass(frozen=True, order=True)
-class Date:
+class Date(NamedTuple):
     """A point in time, and the part of its fraction of a second beyond microseconds."""
 
     moment: datetime
-    rest: Decimal
+    rest: "Decimal"
 
 
 #: A value that ranks: a number exactly as written, or a date.
-Value = Decimal | Date
+Value: TypeAlias = "Decimal | Date"
 
 
 def field_ranks(documents: Documents, field: str, option: str, *, largest_first: bool = False) -> NDArray[np.int64]:
@@ -107,7 +123,7 @@ def field_ranks(documents: Documents, field: str, option: str, *, largest_first:
     return np.array([len(ranks) if value is None else ranks[value] for value in values], np.int64)
 
 
-def _value(documents: Documents, row: int, field: str, text: str, option: str) -> Decimal | Date | None:
+def _value(documents: Documents, row: int, field: str, text: str, option: str) -> "Value | None":
     try:
         return field_value(field, text, option)
     except InvalidInput as error:
@@ -116,8 +132,10 @@ def _value(documents: Documents, row: int, field: str, text: str, option: str) -
 
 # Dates and small numbers repeat often.
 @functools.lru_cache(maxsize=1 << 15)
-def field_value(field: str, text: str, option: str = "keep") -> Decimal | Date | None:
+def field_value(field: str, text: str, option: str = "keep") -> "Value | None":
     """Return the value of a field's JSON: a number exactly as written, a date, or None for null, NaN and absent."""
+    from decimal import Decimal, InvalidOperation
+
     try:
         # Numbers of any length compare without rounding.
         value = json.loads(text, parse_int=Decimal, parse_float=Decimal, parse_constant=Decimal) if text else None
@@ -133,6 +151,8 @@ def field_value(field: str, text: str, option: str = "keep") -> Decimal | Date |
 
 
 def _date(text: str) -> Date | None:
+    from decimal import Decimal
+
     try:
         moment = datetime.fromisoformat(text)
     except ValueError:
@@ -225,7 +245,7 @@ class Columns:
         self,
         sources: Sequence[Source],
         recipe: Recipe,
-        spool: Spool | None,
+        spool: "Spool | None",
         rules: RunRules,
         rarity: Rarity | None,
         room: Room,

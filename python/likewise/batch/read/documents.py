@@ -1,13 +1,13 @@
 """The documents of a run: all their data except their texts."""
 
 import itertools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any, NamedTuple, TypeAlias, TypeVar, cast
+from types import MappingProxyType, SimpleNamespace
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,12 +19,14 @@ from likewise.batch.budget.room import Room
 from likewise.errors import InvalidInput
 from likewise.io.output.evidence import Places
 from likewise.io.source.source import BadRow, InputFile, Source
-from likewise.io.source.spool import Spool
 from likewise.io.tables.columns import number_column, text_column
 from likewise.io.tables.tables import id_type_of
 from likewise.recipe.methods import SimHashDistance
 from likewise.recipe.recipe import Recipe
 from likewise.stages.sketch import EMPTY, SHORT
+
+if TYPE_CHECKING:
+    from likewise.io.source.spool import Spool
 
 # Rows processed at once.
 _AT_ONCE = 1 << 16
@@ -82,7 +84,7 @@ class SpooledPiece(NamedTuple):
     handle: int
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class Documents:
     """All documents of a run in input order, as columns."""
 
@@ -107,7 +109,7 @@ class Documents:
     # Further fields as JSON, piece by piece
     fields: dict[str, list[Texts]] = field(default_factory=dict)
     num_blank: int = 0
-    spool: Spool | None = None
+    spool: "Spool | None" = None
     spooled: list[SpooledPiece] = field(default_factory=list)
     # Number of documents with each feature, for method shingles
     rarity: Rarity | None = None
@@ -155,7 +157,7 @@ class Documents:
 
     def free_sketches(self) -> None:
         """Free the sketches and the disk space of their file, once nothing is compared anymore."""
-        object.__setattr__(self, "sketches", self.sketches[:0].copy())
+        self.sketches = self.sketches[:0].copy()
 
     @property
     def is_empty(self) -> NDArray[np.bool_]:
@@ -395,8 +397,7 @@ def _chunks(documents: Documents, rows: NDArray[np.int64], threads: int) -> Iter
         start = stop
 
 
-@dataclass(frozen=True, eq=False)
-class Collapsed:
+class Collapsed(NamedTuple):
     """Documents in order of priority, with indistinguishable ones merged."""
 
     # For each row, the row of highest priority among those equal to it
@@ -406,7 +407,7 @@ class Collapsed:
     # The position of each row's `first`; -1 for empty documents
     position: NDArray[np.int64]
     # Row kept by decision (:attr:`Documents.stays`) that would have collapsed -> row into which it would have
-    equal: dict[int, int] = field(default_factory=dict)
+    equal: Mapping[int, int] = MappingProxyType({})
 
 
 def collapse(documents: Documents, recipe: Recipe, ranked: NDArray[np.int64]) -> Collapsed:

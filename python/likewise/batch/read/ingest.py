@@ -1,4 +1,7 @@
-"""Reading and sketching: workers convert pieces of the input to columns and drop each text after sketching it."""
+"""Reading: weights are counted in a first pass; in a second, workers convert pieces of the input to columns.
+
+A worker drops each text after sketching it.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,7 @@ from contextlib import closing
 from functools import partial
 from itertools import chain, islice
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -18,17 +21,30 @@ from likewise._native import Rarity
 from likewise.batch.budget.room import Room
 from likewise.batch.read.columns import Columns, HeldDocuments, SketchedPiece, bare_piece, sketched_piece
 from likewise.batch.read.documents import Documents, References
-from likewise.batch.read.resume import SPOOL_NAME, FoundPart, Position, RunParts
-from likewise.errors import InvalidInput, LikewiseError
-from likewise.io.source.source import Piece, ReadTask, Source
-from likewise.io.source.spool import Spool
-from likewise.job.options import RunContext
-from likewise.job.reading import in_order, names_line, option_of, other_fields, total_bytes
-from likewise.progress import Warned
-from likewise.recipe.methods import Shingles
-from likewise.recipe.recipe import Recipe
+from likewise.errors import InvalidInput, InvalidParameter, LikewiseError, counted
+from likewise.io.output.whole import scratch_for
+from likewise.io.source.source import NO_LIMIT, BadRowTally, Piece, ReadTask, Source
+from likewise.job.options import FileRun, RunContext, RunRules
+from likewise.job.reading import (
+    found_inputs,
+    in_order,
+    jobs_of,
+    names_line,
+    option_of,
+    other_fields,
+    refusal,
+)
+from likewise.progress import Progress, Warned, no_progress, shows_progress, taken
+from likewise.recipe.methods import Bloom, Shingles
+from likewise.recipe.recipe import GivenRecipe, Recipe, as_recipe
 from likewise.recipe.rules import fields_read, keep_needs
-from likewise.stages.sketch import sketch_texts
+from likewise.stages.sketch import FilterSize, sketch_texts
+from likewise.stages.weights import DEFAULT_MEMORY_BYTES, Counter, Sample, Weights
+
+if TYPE_CHECKING:
+    from likewise.batch.memory import BoundedRun
+    from likewise.batch.read.resume import FoundPart, Position, RunParts
+    from likewise.io.source.spool import Spool
 
 # JSON of a field without a value; "" if the field is absent.
 NO_VALUE = frozenset(("", "null", "NaN"))
@@ -38,6 +54,8 @@ _MOST_LOOKED_AT = 20
 # Small, since the sketches of tiny documents are several times larger than the documents.
 PIECE_BYTES = 1 << 20
 _STREAM_BYTES = 64 << 20
+# Rows have 32 bits, and the highest two numbers are reserved.
+MOST_DOCUMENTS = 2**32 - 2
 
 # A piece, and the number of its source.
 _Numbered = tuple[int, SketchedPiece]
@@ -141,7 +159,7 @@ class _Worker:
 
     def _done(self, sources: Sequence[Source], task: _Task) -> tuple[_Task, Sequence[Any]]:
         if task.kept is not None:
-            from likewise.batch.read.kept_sketches import kept_pieces
+            from likewise.batch.read.resume import kept_pieces
 
             num_fields = len(fields_read(self._recipe.keep, self._rules.fields))
             return task, kept_pieces(task.kept, task.source, self._recipe, num_fields=num_fields)
@@ -189,7 +207,8 @@ class _Worker:
         return sketched_piece(piece, batch, lengths, handle)
 
 
-def ingest(
+@contextlib.contextmanager
+def open_documents(
     sources: Sequence[Source],
     recipe: Recipe,
     context: RunContext,
@@ -198,45 +217,55 @@ def ingest(
     needs_texts: bool = True,
     parts: RunParts | None = None,
     references: References | None = None,
-    room: Room | None = None,
+    bounded: BoundedRun | None = None,
     held: HeldDocuments | None = None,
-) -> Documents:
-    """Read and sketch all documents."""
-    spool = None
+) -> Iterator[Documents]:
+    """Read and sketch all documents; spooled data in `work` is deleted when the context exits."""
+    references, work = references or References(), work if parts is None else parts.directory
+    spool = rarity = None
     if needs_texts and not all(source.can_read_again for source in sources):
+        from likewise.io.source.spool import SPOOL_NAME, Spool
+
         spool = Spool(work / SPOOL_NAME, has_tokens=recipe.takes_tokens) if parts is None else parts.open_spool()
-    # The size of a stream is not known beforehand.
-    num_bytes = sum(source.num_bytes or _STREAM_BYTES for source in sources)
-    rarity = Rarity(num_bytes) if isinstance(recipe.sketch, Shingles) else None
-    references = references or References()
-    columns = Columns(sources, recipe, spool, context.rules, rarity, room or Room(), len(references.files))
+    if isinstance(recipe.sketch, Shingles):
+        # The size of a stream is not known beforehand.
+        rarity = Rarity(sum(source.num_bytes or _STREAM_BYTES for source in sources))
+    room = Room() if bounded is None else bounded.room
+    columns = Columns(sources, recipe, spool, context.rules, rarity, room, len(references.files))
     worker = _Worker(recipe, spool, rarity, context, held or HeldDocuments(), parts)
     try:
-        found = [] if parts is None else parts.take_up(context.threads)
-        tasks = worker.tasks(sources, _tasks(sources, work, found, references))
-        with closing(in_order("sketching", tasks, total_bytes(sources), context)) as done:
-            for task, items in done:
-                pieces: list[_Numbered] = []
-                for item in items:
-                    if task.is_texts_alone:
-                        columns.add_texts(task.source, *item)
-                    else:
-                        columns.add(*item)
-                        pieces.append(item)
-                if parts is not None:
-                    _put_aside(parts, task, pieces)
-        documents = columns.documents()
-        check_documents(documents)
-        for told in columns.check_bad_rows():
-            context.progress(Warned(told))
-    except BaseException:
+        with context.timing.wall("reading_and_sketching"):
+            found = [] if parts is None else parts.take_up(context.threads)
+            tasks = worker.tasks(sources, _tasks(sources, work, found, references))
+            with closing(in_order("sketching", tasks, sources, context)) as done:
+                for task, items in done:
+                    _collect(task, items, columns, parts)
+            documents = columns.documents()
+            check_documents(documents)
+            for told in columns.check_bad_rows():
+                context.progress(Warned(told))
+        # First, since the steps after it count rows with 32 bits.
+        if len(documents) > MOST_DOCUMENTS:
+            raise InvalidParameter(
+                "inputs",
+                f"{len(documents):,} documents given; the limit of a local run is {MOST_DOCUMENTS:,}; use "
+                "--engine spark, or split the inputs",
+            )
+        if bounded is not None:
+            documents.room = bounded.settle(len(documents), recipe)
+        if documents.fields:
+            documents.num_without_field = num_without_field(documents, keep_needs(recipe.keep)[1], references.ranked_by)
+        if context.rules.duplicate_ids == "fail":
+            with context.timing.wall("ordering"):
+                documents.check_ids()
+        yield documents
+    finally:
         if parts is not None:
+            # A finished run needs no more parts.
             with contextlib.suppress(OSError):
                 parts.close()
         if spool is not None:
             spool.close()
-        raise
-    return documents
 
 
 class _Task(NamedTuple):
@@ -287,11 +316,141 @@ def _texts_alone(number: int, source: Source, work: Path) -> Iterator[_Task]:
             yield _Task(number, -1, job.num_bytes, job, is_texts_alone=True)
 
 
-def _put_aside(parts: RunParts, task: _Task, pieces: list[_Numbered]) -> None:
-    if task.number < 0:
+def _collect(task: _Task, items: Sequence[Any], columns: Columns, parts: RunParts | None) -> None:
+    """Add the result of a task to the columns, and to the parts for a run that continues this one."""
+    if task.is_texts_alone:
+        for item in items:
+            columns.add_texts(task.source, *item)
+        return
+    for item in items:
+        columns.add(*item)
+    if parts is None or task.number < 0:
         return
     if task.found is None:
-        parts.add(task.source, task.number, task.num_bytes, pieces)
+        parts.add(task.source, task.number, task.num_bytes, items)
     else:
         # A part that replaces a damaged one ends where the next stored part starts.
         parts.flush()
+
+
+# With fewer documents, all features are equally rare.
+_LEAST_DOCUMENTS = 2
+
+
+def count_sources(
+    sources: Sequence[Source],
+    recipe: Recipe,
+    context: RunContext,
+    *,
+    memory_bytes: float | str = DEFAULT_MEMORY_BYTES,
+    is_sampled: bool = False,
+) -> Weights:
+    """Return the weights of features by their rarity in all documents, or if `is_sampled`, in a sample of many."""
+    counter = Sample() if is_sampled else Counter(recipe, memory_bytes)
+    tally = BadRowTally(context.rules.max_bad_rows)
+    with context.timing.wall("weighing"):
+        read_into(counter, sources, "weighing", context, tally)
+        if context.rules.max_bad_rows is not NO_LIMIT and (told := tally.finish()) is not None:
+            context.progress(Warned(told))
+        if isinstance(counter, Sample):
+            table = counter.count(recipe, memory_bytes, threads=context.threads)
+        else:
+            table = counter.finish(threads=context.threads)
+    # A run on one document has nothing to compare.
+    for doubt in doubts_of(table) if not recipe.needs_threshold or table.num_documents >= _LEAST_DOCUMENTS else []:
+        context.progress(Warned(doubt))
+    return table
+
+
+def read_into(
+    counter: Counter | Sample | FilterSize,
+    sources: Sequence[Source],
+    stage: str,
+    context: RunContext,
+    tally: BadRowTally | None = None,
+) -> None:
+    """Read all documents once and pass their texts to `counter`."""
+
+    def count(number: int, _: int, job: ReadTask) -> None:
+        source = sources[number]
+        # A source with a single job may use all threads for it.
+        threads = context.threads if 0 < source.num_bytes <= PIECE_BYTES else 1
+        for piece in job.read():
+            if piece.bad_rows and context.rules.on_error == "fail":
+                # The lines of earlier jobs may be uncounted.
+                raise InvalidInput(refusal(source, piece.bad_rows[0]).message, source.name)
+            if tally is not None:
+                tally.add(source.name, None, piece)
+            counter.add(piece.texts, threads=threads)
+
+    # Files decompressed for this pass are deleted after it.
+    with scratch_for(sources) as unpacked:
+        jobs = jobs_of(sources, PIECE_BYTES, unpacked, count)
+        for _ in in_order(stage, jobs, sources, context):
+            pass
+
+
+def doubts_of(table: Weights) -> list[str]:
+    """Return warnings about the reliability of a counted table, one sentence each."""
+    doubts = []
+    if not table.is_exact:
+        doubts.append(
+            "the counts do not fit in memory (48 bytes per distinct feature), so they come from a sketch and may be "
+            f"too high, by up to {table.excess:,} for all but {table.excess_probability:.1%} of the features. For "
+            "exact counts, run likewise weights with a larger --memory."
+        )
+    if table.num_documents < _LEAST_DOCUMENTS:
+        doubts.append(
+            f"only {counted(table.num_documents, 'document')} with distinct feature sets; in so few documents, "
+            "all features look equally rare"
+        )
+    return doubts
+
+
+def weighed_files(
+    files: Sequence[Source],
+    recipe: Recipe,
+    context: RunContext,
+    parts: Path | None = None,
+    memory_bytes: int = DEFAULT_MEMORY_BYTES,
+) -> Recipe:
+    """Return the recipe with its weights, then its filter size, from files that can be read again.
+
+    A directory for parts keeps the counts for a later run.
+    """
+    found, context = recipe, context.with_rules(RunRules(context.threads, "skip"))
+    if found.needs_counting:
+        table = count_sources(files, found, context, memory_bytes=memory_bytes, is_sampled=True)
+        found = found.with_table(table)
+    if isinstance(found.sketch, Bloom) and found.sketch.filter_bits is None:
+        size = FilterSize(found, found.sketch)
+        with context.timing.wall("sizing"):
+            read_into(size, files, "sizing", context)
+        found = found.replace(filter_bits=size.finish())
+    if parts is not None and found is not recipe:
+        from likewise.batch.read.resume import store_counts
+
+        store_counts(parts, found, sum(file.num_bytes for file in files))
+    return found
+
+
+@shows_progress
+def weigh_files(
+    inputs: Sequence[str | Path] | str | Path,
+    recipe: GivenRecipe | None = None,
+    *,
+    run: FileRun | None = None,
+    memory_bytes: float | str = DEFAULT_MEMORY_BYTES,
+    output: Path | None = None,
+    progress: Progress | bool | None = None,
+) -> Weights:
+    """Return the weights of features by their rarity in files."""
+    recipe = as_recipe(Recipe.minhash(weights="idf") if recipe is None else recipe)
+    run = run or FileRun()
+    with found_inputs(inputs, recipe, run, output, no_progress) as found:
+        return count_sources(
+            found.files,
+            recipe,
+            RunContext(run.run_rules(), progress=taken(progress)),
+            memory_bytes=memory_bytes,
+        )

@@ -1,5 +1,7 @@
 """Resuming: sketches are saved in parts, and a killed run reads them instead of sketching again.
 
+A finished run may store those of its kept documents in the same form, for later runs against it.
+
 A part contains consecutive jobs of the input. Jobs are numbered in the order in which their source yields them, which
 depends only on the input, so numbers mean the same in the run that continues. A part is used only if its checksum, and
 those of its texts in the spool, are correct; so only the small part files are synced.
@@ -11,6 +13,8 @@ Verdicts are logged too (`likewise.batch.decide.decision`). Kept files are not: 
 that they were copied.
 """
 
+import contextlib
+import json
 import re
 import time
 from collections import deque
@@ -22,22 +26,24 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from likewise._native import Texts
+from likewise._native import Texts, range_checksum
 from likewise.batch.read.columns import SketchedPiece
-from likewise.errors import counted
+from likewise.errors import InvalidInput, InvalidParameter, LikewiseError, RecipeMismatch, counted
+from likewise.io.output.directory import KEPT, SKETCHES, SUMMARY
 from likewise.io.output.parts import Part, find_parts, is_whole, read_facts, read_part, write_part
-from likewise.io.source.source import BadRow, Piece, Source
-from likewise.io.source.spool import Spool
+from likewise.io.source.source import BadRow, InputFile, Piece, Source
+from likewise.io.source.spool import SPOOL_NAME, Spool
 from likewise.progress import Progress, Warned
 from likewise.recipe.methods import Bloom, Shingles, SimHash
 from likewise.recipe.recipe import Recipe
+from likewise.recipe.weights import Weights
 
 # A part is written when it has this many bytes of input, or of columns, since documents may be tiny.
 PART_BYTES = 64 << 20
 COLUMN_BYTES = 8 << 20
 # Nothing is saved in the first seconds, since sketching again is as cheap.
 SAVED_AFTER_S = 5.0
-SPOOL_NAME = "texts.spool"
+_COUNTED, _TABLE = "counted.json", "weights.lww"
 # Version of the format of parts, and of the division of sources into jobs.
 PARTS_VERSION = 1
 
@@ -115,7 +121,7 @@ class RunParts:
         """Return the sketched pieces of a part, each with the number of its source. Thread-safe."""
         return list(sketched_pieces(read_part(found.path), self._recipe, self._handles[found.path]))
 
-    def add(self, number: int, job: int, num_bytes: int, pieces: list[tuple[int, SketchedPiece]]) -> None:
+    def add(self, number: int, job: int, num_bytes: int, pieces: Sequence[tuple[int, SketchedPiece]]) -> None:
         """Add the pieces of a job of source `number`; jobs must be added in order."""
         if not self._held:
             self._start = (number, job)
@@ -195,6 +201,31 @@ class RunParts:
             None if piece["spool"] is None else self._spool.restore(piece["spool"][0], piece["spool"][1], of_texts)
             for piece, of_texts in zip(facts["pieces"], sizes, strict=True)
         ]
+
+
+def known_counts(parts: Path | None, recipe: Recipe) -> Recipe | None:
+    """Return the recipe with the counts of an earlier run, if it needs some, and they are stored and undamaged."""
+    if parts is None or not (recipe.needs_counting or recipe.needs_filter_bits):
+        return None
+    with contextlib.suppress(OSError, ValueError, RecursionError, KeyError, TypeError, LikewiseError):
+        facts = json.loads((parts / _COUNTED).read_text(encoding="utf-8"))
+        if facts["has_table"]:
+            recipe = recipe.with_table(Weights.read(parts / _TABLE))
+        return recipe.replace(filter_bits=facts["filter_bits"]) if recipe.needs_filter_bits else recipe
+    return None
+
+
+def store_counts(parts: Path, recipe: Recipe, num_bytes: int) -> None:
+    """Store the counts of an input of this size for a run that continues this one, unless it is small."""
+    if num_bytes < PART_BYTES:
+        return
+    parts.mkdir(exist_ok=True)
+    if recipe.table is not None:
+        recipe.table.write(parts / _TABLE)
+    facts = json.dumps({"filter_bits": recipe.fields["filter_bits"], "has_table": recipe.table is not None})
+    unfinished = parts / "counted.unfinished"
+    unfinished.write_text(facts, encoding="utf-8", newline="\n")
+    unfinished.replace(parts / _COUNTED)
 
 
 def open_parts(
@@ -318,3 +349,88 @@ def _text_sizes(part: Part) -> list[NDArray[np.uint32]]:
         if "text_bytes" in part.columns
         else [np.zeros(0, np.uint32) for _ in counts]
     )
+
+
+LISTING = "sketches.json"
+
+
+def kept_pieces(path: Path, first_source: int, recipe: Recipe, *, num_fields: int) -> list[tuple[int, Any]]:
+    """Return the sketched pieces of one part, each with the number of its source."""
+    if not is_whole(path):
+        raise InvalidInput("the stored sketches are damaged; delete their directory to read the texts again", str(path))
+    return [
+        (first_source + number, _with_empty_fields(piece, num_fields))
+        for number, piece in sketched_pieces(read_part(path), recipe)
+    ]
+
+
+def open_kept_sketches(run: Path, files: Sequence[InputFile], recipe: Recipe) -> tuple[Path, ...] | None:
+    """Return the parts of the stored sketches of a run, in the order of its documents; None if there are none."""
+    directory = run / SKETCHES
+    if not (directory / LISTING).is_file():
+        return None
+    try:
+        listing = json.loads((directory / LISTING).read_text(encoding="utf-8"))
+        names = ("version", "sketch_id", "recipe", "files", "parts")
+        version, sketch_id, fields, listed, labels = (listing[name] for name in names)
+    except (ValueError, RecursionError, KeyError, TypeError) as error:
+        raise InvalidInput("the list of stored sketches cannot be read", str(directory / LISTING)) from error
+    if version != PARTS_VERSION:
+        raise InvalidInput(
+            f"the sketches have format {version}, but this version reads {PARTS_VERSION}; delete the directory to read "
+            "the texts again",
+            str(directory),
+        )
+    if sketch_id != recipe.sketch_id:
+        ours = recipe.to_dict()
+        both = {name: (ours.get(name), fields.get(name)) for name in sorted({*fields, *ours})}
+        differing = {name: values for name, values in both.items() if values[0] != values[1]}
+        raise RecipeMismatch(f"{run} has sketches made with another recipe", differing)
+    by_path = {str(file.path): (place, file) for place, file in enumerate(files)}
+    for place, entry in enumerate(listed):
+        path = run / KEPT / entry["path"]
+        here = by_path.get(str(path.absolute()))
+        if here is None or here[0] != place:
+            raise InvalidInput("a kept file of this run is missing; repeat the run", str(path))
+        _check_stamp(path, entry)
+    if len(listed) != len(files):
+        raise InvalidInput(
+            f"{KEPT}/ contains {len(files)} files, but the run wrote {len(listed)}; repeat the run", str(run)
+        )
+    parts = list(find_parts(directory))
+    if [label for label, _ in parts] != labels:
+        raise InvalidInput(
+            "parts of the stored sketches are missing; delete the directory to read the texts again", str(directory)
+        )
+    return tuple(path for _, path in parts)
+
+
+def recipe_of_run(run: Path) -> Recipe:
+    """Return the recipe of a finished run, with its stored weights and word lists; others must be counted again."""
+    try:
+        recipe = Recipe.from_file(run / SUMMARY)
+    except InvalidParameter as error:
+        raise InvalidInput(f"the recipe of this run is not valid: {error.message}", str(run / SUMMARY)) from error
+    return recipe.replace(weights_id=None) if recipe.needs_counting else recipe
+
+
+def stamp(path: Path) -> dict[str, object]:
+    """Return the size, modification time and checksum that identify a kept file."""
+    stat = path.stat()
+    told = range_checksum(path, 0, stat.st_size)
+    return {"num_bytes": stat.st_size, "mtime_ns": stat.st_mtime_ns, "checksum": f"{told:016x}"}
+
+
+def _check_stamp(path: Path, entry: dict[str, Any]) -> None:
+    """Raise InvalidInput if a file has changed; reads it once if only its modification time differs."""
+    stat = path.stat()
+    if stat.st_size == entry["num_bytes"] and stat.st_mtime_ns == entry["mtime_ns"]:
+        return
+    if stat.st_size != entry["num_bytes"] or stamp(path)["checksum"] != entry["checksum"]:
+        raise InvalidInput("the file has changed since the run wrote it; repeat the run", str(path))
+
+
+def _with_empty_fields(piece: SketchedPiece, num_fields: int) -> SketchedPiece:
+    num_rows = len(piece.shapes)
+    empty = [Texts.from_list([""] * num_rows) for _ in range(num_fields)]
+    return piece._replace(piece=piece.piece._replace(fields=empty), text_lengths=np.zeros(num_rows, np.uint32))

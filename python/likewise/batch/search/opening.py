@@ -8,14 +8,13 @@ from numpy.typing import NDArray
 from likewise import _native
 from likewise.arrays import places_of
 from likewise.batch.read.documents import Collapsed, Documents
-from likewise.batch.search.crowds import CrowdSearch, prefix_join
 from likewise.batch.search.search import PAIRS_BETWEEN_VERDICTS, Candidates, NoSearch, Search
 from likewise.job.options import RunContext
 from likewise.progress import Warned
 from likewise.recipe.fields import EXCERPT_MEASURES
 from likewise.recipe.methods import NUM_LEVELS, Bloom, Exact, MinHash, Shingles, SimHash, SimHashDistance
 from likewise.recipe.recipe import Recipe
-from likewise.stages.bands import min_equal_slots, open_buckets
+from likewise.stages.sketch import min_equal_slots, open_buckets
 
 # Fewer documents say too little about unrelated ones.
 _FEWEST = 20
@@ -144,6 +143,8 @@ class BandSearch(Search):
             if exact_from is None:
                 self._is_in_join[self._hosts()] = True
             members = np.flatnonzero(self._is_in_join).astype(np.uint32)
+            from likewise.batch.search.crowds import CrowdSearch
+
             self._join = CrowdSearch(documents, collapsed, exact, members, threads, lists_all=exact_from is not None)
         self.num_capped = 0 if is_exact else self._buckets.num_capped
 
@@ -201,6 +202,8 @@ class PrefixSearch(Search):
     def __init__(self, documents: Documents, collapsed: Collapsed, recipe: Recipe, threads: int) -> None:
         assert documents.rarity is not None
         self._threads = threads
+        from likewise.batch.search.crowds import prefix_join
+
         self._join = prefix_join(documents, collapsed.order.astype(np.int64), recipe, documents.rarity, threads)
 
     def pass_over(self, high: int) -> None:

@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
@@ -23,7 +23,7 @@ _PAIRS_AT_ONCE = 131072
 PAIRS_BETWEEN_VERDICTS = 1 << 14
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class Candidates:
     """Candidate pairs, sorted by (later, earlier)."""
 
@@ -52,19 +52,19 @@ class Candidates:
     def blocks(self, low: int, high: int) -> list[tuple[int, int, slice]]:
         """Split the positions low..high into consecutive ranges with a limited number of pairs: (low, high, pairs)."""
         blocks = []
-        start = 0
-        while len(self) - start > _PAIRS_AT_ONCE:
+        start, num = 0, len(self)
+        while num - start > _PAIRS_AT_ONCE:
             # Keep all pairs of a later position together.
             last = self.later[start + _PAIRS_AT_ONCE]
             stop = int(np.searchsorted(self.later, last, "left"))
             if stop <= start:
                 stop = int(np.searchsorted(self.later, last, "right"))
-            if stop >= len(self):
+            if stop >= num:
                 break
             middle = int(self.later[stop])
             blocks.append((low, middle, slice(start, stop)))
             low, start = middle, stop
-        blocks.append((low, high, slice(start, len(self))))
+        blocks.append((low, high, slice(start, num)))
         return blocks
 
 
@@ -188,7 +188,7 @@ def first_split_first(collapsed: Collapsed, splits: Splits) -> Collapsed:
     order = np.argsort(_numbers(collapsed, splits)[1] > 0, kind="stable")
     places = np.empty(len(order) + 1, np.int64)
     places[order], places[-1] = np.arange(len(order)), -1
-    return replace(collapsed, order=collapsed.order[order], position=places[collapsed.position])
+    return collapsed._replace(order=collapsed.order[order], position=places[collapsed.position])
 
 
 def _numbers(collapsed: Collapsed, splits: Splits) -> tuple[NDArray[np.int32], NDArray[np.int32]]:

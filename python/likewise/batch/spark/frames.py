@@ -24,8 +24,7 @@ from likewise.progress import Progress, shows_progress, taken
 from likewise.recipe.fields import RecipeFields
 from likewise.recipe.methods import SimHash
 from likewise.recipe.recipe import GivenRecipe, Recipe, as_recipe
-from likewise.recipe.rules import keep_needs
-from likewise.recipe.text import BYTE_TOKENS
+from likewise.recipe.rules import BYTE_TOKENS, keep_needs
 from likewise.stages.sketch import check_has_sketch
 
 # As decimals, which do not overflow when hashes are summed.

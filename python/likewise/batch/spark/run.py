@@ -30,8 +30,7 @@ from likewise.progress import StageFinished, StageStarted
 from likewise.recipe.fields import EXCERPT_MEASURES
 from likewise.recipe.methods import NUM_LEVELS, Bloom, Exact, MinHash, Shingles, SimHash
 from likewise.recipe.recipe import Recipe
-from likewise.stages.bands import min_equal_slots
-from likewise.stages.sketch import EMPTY, SHORT
+from likewise.stages.sketch import EMPTY, SHORT, min_equal_slots
 
 if TYPE_CHECKING:
     from likewise.batch.spark.files.writing import FileInput

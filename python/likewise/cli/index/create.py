@@ -99,7 +99,7 @@ def create(like: Path | None, on: Target, quiet: bool, **options: Any) -> None:
 
 
 def _recipe_of(run: Path, options: dict[str, Any]) -> "Recipe":
-    from likewise.batch.read.kept_sketches import recipe_of_run
+    from likewise.batch.read.resume import recipe_of_run
 
     for name in sorted(options):
         if options.pop(name) not in (None, ()):

@@ -20,8 +20,7 @@ from likewise.errors import InvalidInput, InvalidParameter, counted
 if TYPE_CHECKING:
     from likewise._native import Texts
     from likewise.io.lines.jsonl import JsonlStream
-    from likewise.io.source.bad_rows import BadRowTally
-    from likewise.io.source.source import Piece, Source
+    from likewise.io.source.source import BadRowTally, Piece, Source
     from likewise.job.options import FileRun
     from likewise.recipe.recipe import Recipe
 
@@ -155,10 +154,9 @@ def given_documents(
     """Yield the documents of all inputs in order; lines of standard input as soon as they arrive."""
     from likewise.io.inputs import find_inputs
     from likewise.io.lines.jsonl import JsonlStream
-    from likewise.io.output.scratch import scratch_directory
+    from likewise.io.output.whole import scratch_directory
     from likewise.io.places import Watch
-    from likewise.io.source.bad_rows import BadRowTally
-    from likewise.io.source.source import each_piece
+    from likewise.io.source.source import BadRowTally, each_piece
 
     run = take_run(options | {"duplicate_ids": "allow"})
     rules = run.read_rules(recipe)

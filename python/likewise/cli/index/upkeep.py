@@ -25,7 +25,7 @@ def export(out: str, on: Target) -> None:
     A FILE that ends in .parquet also contains the recipe and everything that verdicts depend on: `likewise index
     import` creates an index from it.
     """
-    from likewise.io.output.scratch import scratch_directory
+    from likewise.io.output.whole import scratch_directory
 
     with on.open(read_only=True) as index:
         if out != "-":

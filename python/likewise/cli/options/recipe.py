@@ -285,7 +285,7 @@ def take_word_lists(given: dict[str, Any]) -> "dict[str, WordList]":
 def _taken_recipe(options: dict[str, Any], base: str) -> "Recipe":
     from likewise.recipe.presets import with_base, with_preset
     from likewise.recipe.recipe import Recipe
-    from likewise.recipe.text import USER_TOKENS
+    from likewise.recipe.rules import USER_TOKENS
 
     names = OPTION_NAMES
     given = {name: options.pop(name) for name in names & set(options)}

@@ -22,8 +22,8 @@ from likewise.index.redis.nodes import Nodes
 from likewise.index.stored import SUFFIX, About, ServerSource, write_parquet
 from likewise.recipe.fields import RecipeFields
 from likewise.recipe.recipe import GivenRecipe
-from likewise.stages.documents import document_batches
 from likewise.stages.sketch import Sketches
+from likewise.stages.text import document_batches
 
 # Maximum number of documents in one operation.
 MAX_BATCH = 2000

@@ -5,7 +5,7 @@ import re
 import tarfile
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any, BinaryIO, ClassVar
@@ -51,7 +51,7 @@ class SampleArchive(JsonlFile):
     def native_rules(self) -> _native.JsonlRules:
         """The rules for lines, which are longer than the members whose size is limited: six bytes for each of text."""
         most = min(8 * self.rules.max_document_bytes + _HEAD_BYTES, _MOST_LINE)
-        rules = replace(self.rules, max_document_bytes=most)
+        rules = self.rules._replace(max_document_bytes=most)
         return JsonlFile(self.path, self.name, self.num_bytes, rules).native_rules
 
     def text_bytes(self) -> float:

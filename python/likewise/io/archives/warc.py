@@ -12,7 +12,7 @@ from array import array
 from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from itertools import islice
 from pathlib import Path, PurePosixPath
@@ -310,5 +310,5 @@ class WaczFile(WarcFile):
         (self.codec,) = codecs
         total, rules = sum(entry.file_size for entry in entries), self.rules
         check_unpacked(self.num_bytes, total, rules, self.name)
-        self._limits = replace(rules, max_unpack_ratio=max(1, rules.max_unpack_ratio * self.num_bytes // max(1, total)))
+        self._limits = rules._replace(max_unpack_ratio=max(1, rules.max_unpack_ratio * self.num_bytes // max(1, total)))
         return sorted(entries, key=lambda entry: entry.filename)

@@ -22,7 +22,7 @@ from likewise.io.formats import MAGICS, open_packed
 from likewise.io.lines.packed import PackedStream
 from likewise.io.places import FULL
 from likewise.io.source.added import Added
-from likewise.io.source.source import BadRow, Cut, InputFile, Kept, Piece, ReadTask, as_array
+from likewise.io.source.source import BadRow, Cut, InputFile, Kept, Piece, ReadTask
 
 # Offset and length in the decompressed file, and compressed bytes.
 Pieces = Sequence[tuple[int, int, int]]
@@ -271,7 +271,7 @@ class LineFile(InputFile):
                 lines, ends = self._lines_cut(offsets[of_part.rows], lengths[of_part.rows], of_part, kept.threads)
                 places, data, start = of_part.rows.tolist(), memoryview(lines), 0
                 ranges = _Ranges(offsets[done : places[-1]], lengths[done : places[-1]], done)
-                for row, end in zip(places, as_array(ends, np.uint64).tolist(), strict=True):
+                for row, end in zip(places, np.asarray(ends, np.uint64).tolist(), strict=True):
                     ranges.copy(source, out, done, row)
                     out.write(data[start:end])
                     done, start = row + 1, end
@@ -357,10 +357,10 @@ def piece_of(native: _native.JsonlPiece) -> Piece:
     return Piece(
         texts=native.texts,
         ids=native.ids,
-        has_id=as_array(native.has_id, np.uint8),
-        offsets=as_array(native.offsets, np.uint64),
-        lengths=as_array(native.lengths, np.uint32),
-        lines=as_array(native.line_numbers, np.uint32),
+        has_id=np.asarray(native.has_id, np.uint8),
+        offsets=np.asarray(native.offsets, np.uint64),
+        lengths=np.asarray(native.lengths, np.uint32),
+        lines=np.asarray(native.line_numbers, np.uint32),
         num_lines=native.num_lines,
         num_blank=native.num_blank,
         fields=native.fields,

@@ -1,15 +1,15 @@
 """The evidence, one row per removed document in input order, and pairs stored on request."""
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypedDict, Unpack, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from likewise.arrays import ArrowSchema, ArrowTable
+from likewise.arrays import ArrowColumn, ArrowSchema, ArrowTable
 from likewise.errors import InvalidInput
 from likewise.io.tables.columns import constant_column, nullable_text_column, number_column, text_column
 from likewise.recipe.recipe import Recipe
@@ -52,15 +52,24 @@ class Places(NamedTuple):
         )
 
 
+class FurtherColumns(TypedDict, total=False):
+    """Columns of some runs: arrays, whose NaN becomes null, or Arrow columns."""
+
+    required: NDArray[np.float64] | None
+    penalty: NDArray[np.float64] | None
+    differs_in: ArrowColumn | None
+    below_threshold: NDArray[np.bool_] | None
+
+
 def evidence_table(
     removed: Places,
     kept: Places,
     recipe: Recipe,
     similarity: NDArray[np.float64],
     distance: NDArray[np.int32] | None,
-    **further: Any,
+    **further: Unpack[FurtherColumns],
 ) -> ArrowTable:
-    """Return the evidence as an Arrow table, with further columns unless they are None; NaN becomes null there."""
+    """Return the evidence as an Arrow table, with further columns unless they are None."""
     import pyarrow as pa
 
     num_rows = len(removed.rows)
@@ -89,7 +98,7 @@ def evidence_table(
         "method": constant_column(recipe.method, num_rows),
         "recipe_id": constant_column(recipe.recipe_id, num_rows),
     }
-    for name, values in further.items():
+    for name, values in cast("Mapping[str, Any]", further).items():
         if values is not None:
             is_number = isinstance(values, np.ndarray)
             columns[name] = number_column(values, np.isnan(values)) if is_number else values

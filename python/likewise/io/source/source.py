@@ -1,8 +1,11 @@
-"""The interface of readers: pieces of documents, and their texts again by position."""
+"""The interface of readers: pieces of documents, their texts again by position, and limits on bad rows."""
 
+import json
 import math
+import re
+import threading
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
@@ -15,12 +18,13 @@ from numpy.typing import NDArray
 
 from likewise import _native
 from likewise._native import Texts
-from likewise.arrays import ColumnData
-from likewise.errors import InvalidInput, as_index
-from likewise.io.source.added import Added
+from likewise.errors import InvalidInput, InvalidParameter, as_index, counted
 from likewise.recipe.fields import MAX_OWN_WEIGHT, OWN_WEIGHTS
 from likewise.recipe.recipe import Recipe
-from likewise.recipe.text import ALL_ROLES, RoleNames, check_roles
+from likewise.recipe.rules import ALL_ROLES, RoleNames, check_roles
+
+if TYPE_CHECKING:
+    from likewise.io.source.added import Added
 
 # Returns the texts of a slice of the kept documents of an input, in order, in parts.
 KeptTexts = Callable[[slice], list[Texts]]
@@ -38,8 +42,7 @@ _DOCUMENT_BYTES = 1000
 _ROWS_AT_ONCE = 1 << 20
 
 
-@dataclass(frozen=True)
-class TokenRules:
+class TokenRules(NamedTuple):
     """How lists of tokens are read."""
 
     # Whether each entry is a pair of a token and its weight
@@ -93,13 +96,12 @@ def shown_document(documents: Texts, row: int) -> Any:
     return CutText(documents.take(np.array([row], np.int64))) if documents.kind == "tokens" else documents[row]
 
 
-@dataclass(frozen=True)
-class ReadRules:
+class ReadRules(NamedTuple):
     """What to read from a file."""
 
     # Dotted names; several texts are joined with a newline
     text_fields: tuple[str, ...] = ("text",)
-    # Field of the id. If None, ``id`` if a row has it; if ``""`` or ``"none"``, rows have no ids.
+    # Field of the id. If None, ``id`` if a row has it; if ``""``, rows have no ids.
     id_field: str | None = None
     # Further fields that `keep` needs
     fields: tuple[str, ...] = ()
@@ -126,11 +128,11 @@ class ReadRules:
     # Which items count of lists that hold texts
     roles: RoleNames = ALL_ROLES
 
-    def __post_init__(self) -> None:
-        if self.id_field == NO_ID_FIELD:
-            object.__setattr__(self, "id_field", "")
+    def checked(self) -> "ReadRules":
+        """Return the rules that a user gave, in their canonical form."""
         if self.tokens is None:
             check_roles(self.roles, self.text_fields)
+        return self._replace(id_field="") if self.id_field == NO_ID_FIELD else self
 
     def option_of(self, name: str) -> str:
         """Return the option that names a field that is read as text or tokens."""
@@ -189,7 +191,7 @@ class Piece(NamedTuple):
     bad_rows: list[BadRow]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class Cut:
     """Parts to remove from the texts of some rows."""
 
@@ -256,7 +258,7 @@ class Cut:
     def apply(self, texts: _native.Texts) -> tuple[_native.Texts, NDArray[np.bool_]]:
         """Return the texts of the changed rows without their parts, and whether only whitespace is left."""
         left, is_blank, _ = _native.cut_texts(texts, self)
-        return left, as_array(is_blank, bool)
+        return left, np.asarray(is_blank, bool)
 
 
 class ReadTask(NamedTuple):
@@ -330,17 +332,9 @@ def each_piece(source: Source, piece_bytes: int, work: Path) -> Iterator[tuple[i
 
 
 class Unnamed(Source):
-    """A source that is not a file."""
+    """A source that is not a file, so that it has no path."""
 
-    @property
-    def name(self) -> None:
-        """None: the source has no path."""
-        return
-
-
-def as_array(data: ColumnData, dtype: Any) -> NDArray[Any]:
-    """Return native data as an array of this type, without a copy if possible."""
-    return np.asarray(data).astype(dtype, copy=False)
+    name = None
 
 
 class Kept(NamedTuple):
@@ -353,7 +347,7 @@ class Kept(NamedTuple):
     # Returns the texts of a slice of them if the run spooled them, to avoid decoding them again
     texts: KeptTexts | None = None
     # Fields to append to each row
-    added: Added | None = None
+    added: "Added | None" = None
     # Parts of texts to remove, by position among the written rows
     cut: Cut | None = None
 
@@ -451,3 +445,103 @@ class InputFile(Source):
     def facts(self) -> dict[str, object]:
         """Return further fields for the entry of the file in the summary of a run."""
         return {}
+
+
+DEFAULT_MAX_BAD_ROWS = "50%"
+# A larger share causes a warning.
+_QUIET_SHARE = 0.01
+_MOST_DIGITS = 18
+
+
+class BadRowLimit(NamedTuple):
+    """The maximum number of bad rows of an input."""
+
+    share: float | None = None
+    num_rows: int | None = None
+
+    def __str__(self) -> str:
+        """Return the limit in the form that users write."""
+        return f"{self.num_rows:,}" if self.share is None else f"{100 * self.share:g}%"
+
+
+NO_LIMIT = BadRowLimit(share=1.0)
+
+
+def bad_row_limit(given: float | str) -> BadRowLimit:
+    """Return the limit that a user gave."""
+    if isinstance(given, str):
+        if found := re.fullmatch(rf"\s*(\d{{1,3}}(?:\.\d{{1,{_MOST_DIGITS}}})?)\s*%\s*", given, re.ASCII):
+            given = float(found[1]) / 100
+        elif re.fullmatch(rf"\s*\d{{1,{_MOST_DIGITS}}}\s*", given, re.ASCII):
+            given = int(given)
+    if isinstance(given, float) and 0 <= given <= 1:
+        return BadRowLimit(share=given)
+    if isinstance(given, int) and not isinstance(given, bool) and given >= 0:
+        return BadRowLimit(num_rows=given)
+    raise InvalidParameter("max_bad_rows", f"{given!r} is not a share such as 1% or a count such as 100")
+
+
+class BadRowTally:
+    """Counts the rows of inputs while they are read, and compares the bad ones with a limit.
+
+    A bad record of several lines counts as that many rows, since its lines may have been records.
+    """
+
+    def __init__(self, limit: BadRowLimit) -> None:
+        self._limit = limit
+        self._lock = threading.Lock()
+        self._num_rows = self._num_bad = 0
+        self._first: tuple[str | None, BadRow] | None = None
+
+    def add(self, name: str | None, first_line: int | None, piece: Piece) -> None:
+        """Count a piece of an input; `first_line` is the number of its first line, if known. Thread-safe."""
+        first, num_bad = None, 0
+        if piece.bad_rows:
+            first, num_bad = piece.bad_rows[0], sum(bad.num_lines for bad in piece.bad_rows)
+            first = first._replace(line=-1 if first_line is None else first.line + first_line)
+        self.add_rows(name, len(piece.offsets), num_bad, first)
+
+    def add_rows(self, name: str | None, num_good: int, num_bad: int, first: BadRow | None) -> None:
+        """Count rows, and check the limit if it is a count."""
+        with self._lock:
+            self._num_rows += num_good + num_bad
+            self._num_bad += num_bad
+            if first is not None and self._first is None:
+                self._first = name, first
+        if self._limit.num_rows is not None and self._num_bad > self._limit.num_rows:
+            raise self._error()
+
+    def finish(self) -> str | None:
+        """Return a message about the bad rows if there are many, otherwise None."""
+        if not self._num_bad:
+            return None
+        if self._limit.share is not None and self._num_bad > self._limit.share * self._num_rows:
+            raise self._error()
+        return self._told() if self._num_bad > _QUIET_SHARE * self._num_rows else None
+
+    def _told(self) -> str:
+        assert self._first is not None
+        name, first = self._first
+        which = "the first"
+        if name is not None:
+            which = f"one of {name}" if first.line < 0 else f"the first at {name}:{first.line + 1}"
+        share = f"{100 * self._num_bad / self._num_rows:.3g}%"
+        return (
+            f"{self._num_bad:,} of {counted(self._num_rows, 'row')} ({share}) "
+            f"{'is' if self._num_bad == 1 else 'are'} bad; {which}: {first.reason}"
+        )
+
+    def _error(self) -> InvalidInput:
+        return InvalidInput(
+            f"{self._told()}. The --max-bad-rows limit is {self._limit}; fix the input, or raise the limit"
+        )
+
+
+def write_errors(bad_rows: Iterable[tuple[str | None, BadRow]], path: Path) -> None:
+    """Write bad rows with the names of their files, one JSON object per line; no file if there are none."""
+    lines = (json.dumps({"file": name, "row": bad.line + 1, "reason": bad.reason}) + "\n" for name, bad in bad_rows)
+    first = next(lines, None)
+    if first is not None:
+        with path.open("w", encoding="utf-8", newline="\n") as file:
+            file.write(first)
+            file.writelines(lines)

@@ -11,6 +11,9 @@ from numpy.typing import NDArray
 from likewise._native import Texts, checksum, range_checksum
 from likewise.errors import LikewiseError
 
+# Name of the file of a run.
+SPOOL_NAME = "texts.spool"
+
 
 class Spool:
     """A file of texts that are appended in any order and then memory-mapped: it uses disk, not anonymous memory."""

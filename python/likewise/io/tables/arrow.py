@@ -23,9 +23,12 @@ _FILE_MAGIC = b"ARROW1"
 _CODECS = {b"\x04\x22\x4d\x18": "lz4", b"\x28\xb5\x2f\xfd": "zstd"}
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False)
 class MemorySource(Unnamed):
     """Texts in memory."""
+
+    is_plain: ClassVar[bool] = True
+    can_read_again: ClassVar[bool] = True
 
     texts: Texts
     # Ids of the texts; row numbers if None
@@ -41,21 +44,15 @@ class MemorySource(Unnamed):
     given_type: Any = None
     # Rows of `ids` whose id was null, so that it is the row number
     has_null_id: NDArray[np.bool_] | None = None
+    num_bytes: int = field(init=False)
 
-    @property
-    def is_plain(self) -> bool:
-        """True: they are in memory."""
-        return True
+    def __post_init__(self) -> None:
+        self.num_bytes = self.texts.num_bytes
 
     @property
     def id_type(self) -> str | None:
         """Name of the Arrow type of the ids in results, if they are integers: row numbers are."""
         return "int64" if self.ids is None else None if self.given_type is None else str(self.given_type)
-
-    @property
-    def num_bytes(self) -> int:
-        """Bytes of all texts."""
-        return self.texts.num_bytes
 
     def jobs(self, piece_bytes: int, work: Path) -> Iterator[ReadTask]:
         """Split the texts into parts of about this size."""
@@ -66,11 +63,6 @@ class MemorySource(Unnamed):
             yield ReadTask(self.num_bytes * count // num_texts, partial(self._read, start, count))
         if not num_texts and self.num_rows:
             yield ReadTask(0, partial(self._read, 0, 0))
-
-    @property
-    def can_read_again(self) -> bool:
-        """True: single texts are cheap to read again."""
-        return True
 
     def _read(self, start: int, length: int) -> Iterator[Piece]:
         rows = np.arange(start, start + length, dtype=np.int64)
@@ -251,12 +243,11 @@ class ArrowFile(InputFile):
         return None
 
 
-@dataclass(frozen=True, eq=False)
 class BatchStream(Unnamed):
     """A stream of record batches in memory, read once; texts that verification needs again are spooled to disk."""
 
-    reader: Any
-    rules: ReadRules = field(default_factory=ReadRules)
+    def __init__(self, reader: Any, rules: ReadRules) -> None:
+        self.reader, self.rules = reader, rules
 
     @property
     def num_bytes(self) -> int:
@@ -292,15 +283,12 @@ class BatchStream(Unnamed):
         return StreamCopy(Path(file.name), self.rules, self.id_type)
 
 
-@dataclass(frozen=True, eq=False)
 class StreamCopy(Unnamed):
     """A stream of record batches spooled whole to disk: single texts are expensive to read again, the whole is not."""
 
-    # The file; the creator of its directory deletes it
-    path: Path
-    rules: ReadRules = field(default_factory=ReadRules)
-    # That of the stream
-    id_type: str | None = None
+    def __init__(self, path: Path, rules: ReadRules, id_type: str | None) -> None:
+        # The creator of the file's directory deletes it.
+        self.path, self.rules, self.id_type = path, rules, id_type
 
     @property
     def num_bytes(self) -> int:

@@ -14,7 +14,7 @@ from likewise.arrays import ArrowColumn, ArrowSchema, ColumnData
 from likewise.errors import InvalidInput
 from likewise.io.source.source import Cut
 from likewise.io.tables.columns import as_large_text, is_text, null_where, number_column
-from likewise.recipe.text import ALL_ROLES, RoleNames
+from likewise.recipe.rules import ALL_ROLES, RoleNames
 
 _LIST = "[]"
 _STEPS = re.compile(r"\[\]|[^.\[\]]+")
@@ -209,7 +209,7 @@ def _are_counted(entries: ArrowColumn, roles: RoleNames) -> Any:
         return np.full(len(entries), not roles.are_counted)
     # Few distinct roles, and PyArrow 26 misreads some slices in its kernels for lower case in ASCII.
     encoded = pc.coalesce(*named).dictionary_encode()
-    counted = np.array([*map(roles.count, encoded.dictionary.to_pylist()), roles.count(None)], bool)
+    counted = np.array([*map(roles.counts, encoded.dictionary.to_pylist()), roles.counts(None)], bool)
     return counted[np.asarray(encoded.indices.fill_null(len(counted) - 1))]
 
 
@@ -222,7 +222,7 @@ def _strings(value: Any, steps: Sequence[str], roles: RoleNames, *, is_item: boo
         places: list[tuple[Any, Any]] = [(value, index) for index in range(len(value))]
     else:
         role = next((value[name] for name in ("role", "from") if isinstance(value.get(name), str)), None)
-        places = [(value, step)] if not is_item or roles.count(role) else []
+        places = [(value, step)] if not is_item or roles.counts(role) else []
     for holder, key in places:
         inner = holder[key]
         if rest:

@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, NamedTuple
 
@@ -147,8 +146,7 @@ def _reason(entries: Any, numbers: ColumnData, entry: int, scale: float | None, 
     return "a token is null"
 
 
-@dataclass(frozen=True)
-class TableRows:
+class TableRows(NamedTuple):
     """Extracts documents from record batches."""
 
     # Name of the file, for messages

@@ -16,7 +16,7 @@ from likewise.io.kept import table_batches
 from likewise.io.lines.lines import LineFile
 from likewise.io.lines.text_file import TextFile
 from likewise.io.output.directory import KEPT
-from likewise.io.output.scratch import scratch_directory
+from likewise.io.output.whole import scratch_directory
 from likewise.io.source.source import InputFile, each_piece
 from likewise.io.tables.arrow import ArrowFile
 from likewise.io.tables.columns import taken_rows

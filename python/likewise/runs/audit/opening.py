@@ -13,18 +13,18 @@ from numpy.typing import NDArray
 
 from likewise.arrays import ArrowTable
 from likewise.batch.against.references import find_references, is_finished_run
-from likewise.batch.joined import JoinedRows, joined_rows
-from likewise.batch.opening import bounded_run, opened_run
+from likewise.batch.budget.room import Room
+from likewise.batch.joined import JoinedRows
 from likewise.batch.read.documents import Collapsed, Documents, References
-from likewise.batch.read.kept_sketches import recipe_of_run
-from likewise.batch.run import ordered
+from likewise.batch.read.resume import recipe_of_run
+from likewise.batch.run import bounded_run, opened_run, ordered
 from likewise.batch.texts import Deduplication
 from likewise.errors import InvalidInput, InvalidParameter, RecipeMismatch, num_threads
 from likewise.io.inputs import Inputs
 from likewise.io.output.directory import EVIDENCE, SUMMARY
 from likewise.io.output.evidence import read_evidence, readable
-from likewise.io.output.scratch import scratch_directory
 from likewise.io.output.summaries import is_over_parts, read_summary
+from likewise.io.output.whole import scratch_directory
 from likewise.io.source.source import InputFile, Source
 from likewise.io.tables.columns import numbers_of
 from likewise.job.options import FileRun, RunContext, RunRules
@@ -162,7 +162,10 @@ def open_run(
         recipe = _with_counted_before(recipe, against)
         every = found._replace(files=(*references.files, *found.files))
         bounded = bounded_run(job, every, recipe, writes_copies=False)
-        joined = joined_rows(every.files, run, recipe, context, bounded.room, job.work)
+        joined = None
+        if run.document_by is not None:
+            room = Room() if bounded is None else bounded.room
+            joined = JoinedRows(every.files, recipe, context, room, job.work, run.max_document_bytes)
         sources = every.files if joined is None else joined.sources
 
         try:

@@ -22,10 +22,10 @@ from likewise.io.inputs import Inputs, find_inputs
 from likewise.io.lines.csv import take_quotes
 from likewise.io.output.directory import EMPTIED, EVIDENCE, KEPT
 from likewise.io.output.evidence import read_evidence
-from likewise.io.output.scratch import scratch_directory
 from likewise.io.output.summaries import read_summary
+from likewise.io.output.whole import scratch_directory
 from likewise.io.places import check_unchanged, stamps
-from likewise.io.source.source import Cut, InputFile, Piece, as_array, each_piece
+from likewise.io.source.source import Cut, InputFile, Piece, each_piece
 from likewise.io.tables.columns import numbers_of
 from likewise.io.tables.datasets import COMPANIONS
 from likewise.job.options import RunContext
@@ -238,7 +238,7 @@ class _Removed:
         for part in self.batches():
             own, kept = self.texts(part)
             texts = _native.Texts.from_list(list(map(_whole, own)))
-            num_words = as_array(_native.cut_words(texts)[0], np.uint32)
+            num_words = np.asarray(_native.cut_words(texts)[0], np.uint32)
             for text in (_whole(own[i]).strip() for i in np.flatnonzero(num_words < _FEW_WORDS).tolist()):
                 counts[text] = counts.get(text, 0) + 1
                 num_short += 1
@@ -379,7 +379,7 @@ def _matches(
             for side in texts
         ]
         return np.asarray((digests[0] == digests[1]).all(axis=1) & (stated == 1))
-    measured = similarities(own, kept, cast(MeasureName, recipe.measure), recipe=recipe, threads=threads)
+    measured = similarities(own, kept, cast("MeasureName", recipe.measure), recipe=recipe, threads=threads)
     return np.asarray((measured >= recipe.least_similarity) & (np.abs(measured - stated) < _SAME))
 
 

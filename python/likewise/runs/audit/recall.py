@@ -17,8 +17,7 @@ from likewise.recipe.recipe import Recipe
 from likewise.runs.audit.intervals import Share, StratumTotals, share
 from likewise.runs.audit.opening import OpenRun
 from likewise.runs.audit.truth.matches import Matches
-from likewise.stages.bands import min_equal_slots
-from likewise.stages.sketch import shaped
+from likewise.stages.sketch import min_equal_slots, shaped
 
 REMOVED, NEAR, OTHER = "removed", "kept, similar to another", "kept, others"
 # Shares of the sample; if a stratum is too small, the rest goes to the others.

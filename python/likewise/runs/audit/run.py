@@ -33,8 +33,7 @@ from likewise.runs.audit.recall import (
     strata_of,
 )
 from likewise.runs.audit.truth.matches import Matches, exact_matches, num_affordable
-from likewise.stages.documents import Tokenizer
-from likewise.stages.text import TextField
+from likewise.stages.text import TextField, Tokenizer
 
 NUM_SAMPLED = 5000
 # Number of documents in the pilot sample, which predicts the cost of the sample.

@@ -13,12 +13,12 @@ from numpy.typing import NDArray
 
 from likewise.arrays import ArrowBatch
 from likewise.batch.against.index import IndexUse
+from likewise.batch.against.references import recipe_of_files
 from likewise.batch.files import DedupOptions, deduplicate
-from likewise.batch.opening import recipe_of_files
 from likewise.errors import LikewiseError, counted
 from likewise.io.output.directory import EVIDENCE
 from likewise.io.output.evidence import rows_at
-from likewise.io.output.scratch import scratch_directory
+from likewise.io.output.whole import scratch_directory
 from likewise.io.tables.columns import numbers_of
 from likewise.measures.comparison import align
 from likewise.progress import Progress, shows_progress, taken

@@ -17,12 +17,11 @@ from numpy.typing import NDArray
 
 from likewise.batch.decide.decision import DECISIONS_HEADER, KEEP, read_decisions
 from likewise.batch.read.documents import Documents
-from likewise.batch.run import open_documents
+from likewise.batch.read.ingest import open_documents
 from likewise.errors import InvalidInput
 from likewise.hamming.pairs import hamming_distance
 from likewise.io.label_rows import id_of_cell, label_rows
-from likewise.io.output.scratch import scratch_directory
-from likewise.io.output.whole import write_whole
+from likewise.io.output.whole import scratch_directory, write_whole
 from likewise.job.options import FileRun, RunContext
 from likewise.measures import measure
 from likewise.measures.comparison import matches

@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 
 from likewise.arrays import ArraySpace
 from likewise.batch.budget.room import Room
-from likewise.batch.joined import JoinedRows, joined_rows
+from likewise.batch.joined import JoinedRows
 from likewise.errors import InvalidInput, LikewiseError
 from likewise.io.inputs import find_inputs
-from likewise.io.output.scratch import scratch_directory
+from likewise.io.output.whole import scratch_directory
 from likewise.io.source.source import InputFile, Source, each_piece, shown_document
 from likewise.io.source.spool import Spool
 from likewise.job.options import FileRun, RunContext
@@ -96,7 +96,9 @@ class TextReader:
         found = self._found([self._directory / name for name in self._sizes], recipe)
         found = [replace(file, name=name) for file, name in zip(found, self._sizes, strict=True)]
         context = RunContext(self._run.run_rules())
-        self._joined = joined_rows(found, self._run, recipe, context, Room(ArraySpace(self._scratch)), self._scratch)
+        if self._run.document_by is not None:
+            room, most_bytes = Room(ArraySpace(self._scratch)), self._run.max_document_bytes
+            self._joined = JoinedRows(found, recipe, context, room, self._scratch, most_bytes)
         return found if self._joined is None else self._joined.sources
 
     def _joined_text(self, place: Place) -> Shown:

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 from likewise.errors import InvalidInput, LikewiseError
 from likewise.io.output.directory import DECISIONS, EVIDENCE, PAIRS, REVIEW, SUMMARY, VIEW
-from likewise.io.output.scratch import scratch_directory
 from likewise.io.output.summaries import is_over_parts, read_summary
+from likewise.io.output.whole import scratch_directory
 from likewise.io.source.source import Source
 from likewise.job.options import FileRun
 from likewise.progress import Progress, no_progress

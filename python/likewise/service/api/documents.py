@@ -14,7 +14,7 @@ from likewise.service.collections.lanes import Repeatable
 from likewise.service.collections.service import Service
 from likewise.service.collections.shared import SharedIndex
 from likewise.service.problems import Problem
-from likewise.stages.documents import as_documents
+from likewise.stages.text import as_documents
 
 Json = dict[str, Any]
 # A text, or the tokens that a recipe with user-supplied tokens takes, with a text if they may be none.

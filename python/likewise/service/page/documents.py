@@ -16,7 +16,7 @@ from likewise.measures.comparison import MAX_CHARACTERS, align, compare, inline,
 from likewise.measures.table import SET_MEASURES
 from likewise.recipe.methods import MinHash, SimHash
 from likewise.recipe.recipe import Recipe
-from likewise.recipe.text import BYTE_TOKENS
+from likewise.recipe.rules import BYTE_TOKENS
 from likewise.runs.drawing.charts import fingerprints
 from likewise.runs.report import sections
 from likewise.runs.viewing.catalog import GroupFilter, GroupRow, Member

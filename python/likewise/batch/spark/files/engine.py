@@ -43,15 +43,13 @@ from likewise.errors import InvalidInput, InvalidParameter, parse_size
 from likewise.io.lines.lines import LineFile
 from likewise.io.output.directory import ENGINE_STAGES, ERRORS, EVIDENCE, KEPT, PARTS, SUMMARY
 from likewise.io.output.evidence import Places, evidence_table
-from likewise.io.source.bad_rows import BadRowTally, write_errors
-from likewise.io.source.source import BadRow, InputFile, Source
+from likewise.io.source.source import BadRow, BadRowTally, InputFile, Source, write_errors
 from likewise.job.options import RunContext
 from likewise.job.reading import refusal
 from likewise.progress import Planned, Warned
 from likewise.recipe.methods import SimHash
 from likewise.recipe.recipe import Recipe
-from likewise.recipe.rules import keep_needs
-from likewise.recipe.text import BYTE_TOKENS
+from likewise.recipe.rules import BYTE_TOKENS, keep_needs
 from likewise.stages.sketch import EMPTY, SHORT
 from likewise.stages.verify import named
 

@@ -41,7 +41,7 @@ from likewise.errors import InvalidInput
 from likewise.io.kept import write_kept
 from likewise.io.lines.lines import LineFile
 from likewise.io.output.evidence import write_evidence
-from likewise.io.output.scratch import scratch_directory
+from likewise.io.output.whole import scratch_directory
 from likewise.io.source.source import InputFile, Kept, Piece, Source, each_piece
 from likewise.io.tables.columns import text_column
 

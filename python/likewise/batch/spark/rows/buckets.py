@@ -28,7 +28,7 @@ from likewise.batch.spark.rows.arrow_columns import bytes_of, groups_of, numbers
 from likewise.io.tables.columns import number_column
 from likewise.recipe.methods import MinHash
 from likewise.recipe.recipe import Recipe
-from likewise.stages.bands import min_equal_slots
+from likewise.stages.sketch import min_equal_slots
 from likewise.stages.verify import matching_pairs, pair_differences, verify_pairs
 
 # Members of a bucket level (docs/developers/definitions.md, Bands).

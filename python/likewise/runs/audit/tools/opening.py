@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from likewise._native import Texts
-from likewise.batch.opening import bounded_run, opened_run
 from likewise.batch.read.columns import priority_order
 from likewise.batch.read.documents import collapse
+from likewise.batch.run import bounded_run, opened_run
 from likewise.errors import InvalidInput
 from likewise.io.inputs import Inputs
 from likewise.io.source.source import each_piece
@@ -22,7 +22,7 @@ from likewise.job.options import FileRun
 from likewise.job.output import Job
 from likewise.progress import Progress
 from likewise.recipe.recipe import Recipe
-from likewise.recipe.text import BYTE_TOKENS
+from likewise.recipe.rules import BYTE_TOKENS
 from likewise.runs.audit.checks import Check
 from likewise.runs.audit.opening import Evidence, OpenRun
 from likewise.stages.text import normalize
