@@ -452,10 +452,11 @@ class Client:
                 return self._again()
             self.num_helped += 1
         row = log.row_at(position)
-        begun, verdict = time.monotonic(), None
+        begun = time.monotonic()
         try:
             log, decision = self._decision(log, position, operation.payload, row, operation.second, operation.nonce)
-            if decision is not None and len(verdict := decision.verdict()) > MAX_BYTES:
+            verdict = decision.verdict() if decision is not None else b""
+            if len(verdict) > MAX_BYTES:
                 raise _Undecidable(f"the verdict has {len(verdict)} bytes, above {MAX_BYTES} bytes")
         except _Undecidable as error:
             # An operation without a verdict would stop the log.
@@ -463,7 +464,7 @@ class Client:
                 f"no decision is possible on operation {position} of client {operation.writer.hex()}, which changed "
                 f"nothing: {error.__cause__ or error}"
             )
-        if verdict is None:
+        if not verdict:
             return log
         counts = self.rule.counts(verdict)
         status, log, _ = self._log.ask("store", position, operation.nonce, row, verdict, *counts)
