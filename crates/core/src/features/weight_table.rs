@@ -242,8 +242,12 @@ impl Buckets {
                 table.prefetch(ahead);
             }
             let (at, tag) = table.place(feature);
-            match table.buckets[at].0.iter_mut().find(|place| **place == 0) {
-                Some(place) => *place = tag | u32::from(weight),
+            let places = &mut table.buckets[at].0;
+            let is_it = |place: &&mut u32| **place == 0 || **place & !Bucket::WEIGHT == tag;
+            match places.iter_mut().find(is_it) {
+                Some(place) if *place == 0 => *place = tag | u32::from(weight),
+                // Of features that look alike, the first one counts.
+                Some(_) => {}
                 None => table.others.push((feature, weight)),
             }
         }
@@ -387,17 +391,25 @@ mod tests {
     #[test]
     fn features_that_agree_in_bucket_and_tag_have_one_weight() {
         let feature = |mixed: u64| mixed.wrapping_mul(inverse(GOLDEN));
+        // One bucket: its tags are the first 27 of 64 bits.
+        let mut listed = [1 << 40, (1 << 40) + 5].map(feature);
+        listed.sort_unstable();
         let entries = Entries::Listed {
-            features: vec![feature(1 << 40)],
-            weights: vec![3],
+            features: listed.into(),
+            weights: vec![6, 9],
         };
         let table = WeightTable::new(15, entries).unwrap();
-        // One bucket: its tags are the first 27 of 64 bits.
-        let asked = [1 << 40, (1 << 40) + 1, (1 << 40) + (1 << 37), 1 << 41].map(feature);
+        let asked = [
+            1 << 40,
+            (1 << 40) + 5,
+            (1 << 40) + 9,
+            (1 << 40) + (1 << 37),
+            1 << 41,
+        ];
         for isa in Isa::available() {
             let mut found = Vec::new();
-            table.weigh(&asked, isa, &mut found);
-            assert_eq!(found, [3, 3, 15, 15], "{}", isa.name());
+            table.weigh(&asked.map(feature), isa, &mut found);
+            assert_eq!(found, [6, 6, 6, 15, 15], "{}", isa.name());
         }
     }
 
