@@ -310,8 +310,8 @@ def summary_lines(summary: dict[str, Any], out: str | None) -> list[str]:
     if not summary.get("weights", {}).get("is_exact", True):
         lines.append(f"approximate weights: document counts may be too high by up to {summary['weights']['excess']:,}")
     if num := summary["num_below_threshold"]:
-        which = counted(num, "removed document does not match its", "removed documents do not match their")
-        lines.append(f"{which} kept document directly (below_threshold)")
+        which = counted(num, "removed document does not match its kept", "removed documents do not match their kept")
+        lines.append(f"{which} document directly (below_threshold)")
     if summary.get("num_unsure"):
         lines.append(
             f"{summary['num_unsure']:,} of {counted(summary['num_removed'], 'removal')} differ in a first word or in "
