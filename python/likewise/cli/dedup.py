@@ -274,6 +274,15 @@ def _value_of(value: str | None) -> str:
     return "(none)" if value is None else printable(value)
 
 
+def _continued_line(continued: dict[str, Any]) -> str:
+    complete = "document counts were complete, " if continued["has_counts"] else ""
+    complete += "the threshold was chosen, " if continued["has_threshold"] else ""
+    return (
+        f"continued an unfinished run: {complete}{counted(continued['num_bytes'], 'byte')} of input were already "
+        f"sketched, {counted(continued['num_decided'], 'document')} decided"
+    )
+
+
 def summary_lines(summary: dict[str, Any], out: str | None) -> list[str]:
     """Return the lines of a summary; the first one states how removals were verified."""
     seconds, is_joined = summary["timings"], "num_rows" in summary
@@ -289,10 +298,9 @@ def summary_lines(summary: dict[str, Any], out: str | None) -> list[str]:
         *bad_lines(summary),
     ]
     if num := summary.get("num_without_id"):
-        have = "has" if num == 1 else "have"
         lines.append(
-            f"{counted(num, 'document')} {have} no id (missing, null or NaN) although other rows of the file have "
-            "one; removed.parquet identifies them by file and line"
+            f"{counted(num, 'document has', 'documents have')} no id (missing, null or NaN) although other rows of the "
+            "file have one; removed.parquet identifies them by file and line"
         )
     if num := sum(entry.get("num_orphaned", 0) for entry in summary.get("inputs", ())):
         lines.append(f"{counted(num, 'revisit record refers', 'revisit records refer')} to removed documents")
@@ -301,28 +309,16 @@ def summary_lines(summary: dict[str, Any], out: str | None) -> list[str]:
             lines.append(f"field {name} of --keep is missing in {counted(count, 'document')}, which rank last")
     if not summary.get("weights", {}).get("is_exact", True):
         lines.append(f"approximate weights: document counts may be too high by up to {summary['weights']['excess']:,}")
-    if summary["num_below_threshold"]:
-        lines.append(
-            counted(
-                summary["num_below_threshold"],
-                "removed document does not match its kept document directly",
-                "removed documents do not match their kept document directly",
-            )
-            + " (below_threshold)"
-        )
+    if num := summary["num_below_threshold"]:
+        which = counted(num, "removed document does not match its kept", "removed documents do not match their kept")
+        lines.append(f"{which} document directly (below_threshold)")
     if summary.get("num_unsure"):
         lines.append(
             f"{summary['num_unsure']:,} of {counted(summary['num_removed'], 'removal')} differ in a first word or in "
             "numbers only (differs_in); --unsure keep keeps them"
         )
     if "continued" in summary:
-        continued = summary["continued"]
-        complete = "document counts were complete, " if continued["has_counts"] else ""
-        complete += "the threshold was chosen, " if continued["has_threshold"] else ""
-        lines.append(
-            f"continued an unfinished run: {complete}{counted(continued['num_bytes'], 'byte')} of input were already "
-            f"sketched, {counted(continued['num_decided'], 'document')} decided"
-        )
+        lines.append(_continued_line(summary["continued"]))
     if "against" in summary:
         seen = summary["against"]
         added = "; kept documents were added to it" if seen.get("adds") else ""
@@ -331,10 +327,8 @@ def summary_lines(summary: dict[str, Any], out: str | None) -> list[str]:
     if "counts_by" in summary:
         lines += _counts_lines(summary["counts_by"])
     if "stored_pairs" in summary:
-        stored = summary["stored_pairs"]
-        lines.append(
-            f"{counted(stored['num_pairs'], 'pair')} with similarity {stored['floor']:g} or more in pairs.parquet"
-        )
+        pairs, floor = counted(summary["stored_pairs"]["num_pairs"], "pair"), summary["stored_pairs"]["floor"]
+        lines.append(f"{pairs} with similarity {floor:g} or more in pairs.parquet")
     if "index" in summary:
         lines.append(f"index of all documents: {summary['index']}")
     lines += skipped_lines(summary["skipped_files"])

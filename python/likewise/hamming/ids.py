@@ -33,23 +33,15 @@ def id_keys(column: ArrowColumn) -> NDArray[np.uint64]:
 def first_double(column: ArrowColumn, keys: NDArray[np.uint64]) -> tuple[int, int] | None:
     """Return the positions of the first repeated id and of its earlier occurrence, or None."""
     ranked = np.sort(keys)
-    if not (ranked[1:] == ranked[:-1]).any():
-        return None
-    order = np.argsort(keys, kind="stable")
-    ranked = keys[order]
-    starts = np.flatnonzero(np.concatenate([[True], ranked[1:] != ranked[:-1]]))
-    sizes = np.diff(np.append(starts, len(keys)))
-    doubles = []
+    repeated = ranked[1:][ranked[1:] == ranked[:-1]]
     # Different ids with the same key are not duplicates.
-    for start, size in zip(starts[sizes > 1].tolist(), sizes[sizes > 1].tolist(), strict=True):
-        before: dict[object, int] = {}
-        for row in order[start : start + size].tolist():
-            value = column[row].as_py()
-            if value in before:
-                doubles.append((row, before[value]))
-                break
-            before[value] = row
-    return min(doubles, default=None)
+    before: dict[object, int] = {}
+    for row in np.flatnonzero(np.isin(keys, repeated)).tolist() if len(repeated) else ():
+        value = column[row].as_py()
+        if value in before:
+            return row, before[value]
+        before[value] = row
+    return None
 
 
 class IdLookup:

@@ -4,6 +4,7 @@ import math
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 
 from likewise.errors import check_integer
 from likewise.hamming.plan import MAX_FINGERPRINTS
@@ -70,20 +71,17 @@ def textbook_searches(n: int, *, bits: int = 64, within: int = 3) -> tuple[Textb
     bits = check_integer("bits", bits, 32, 256)
     within = check_integer("within", within, 0, bits)
     neighbors = float(sum(math.comb(bits, errors) for errors in range(within + 1)))
+    search = partial(_search, n, bits)
     searches = [
-        _search(n, bits, "scan", "scan", {0: 1}, num_probes=(0.0, 0.0)),
-        _search(
-            n,
-            bits,
+        search("scan", "scan", {0: 1}, num_probes=(0.0, 0.0)),
+        search(
             "all neighbors probed",
             "probed neighbors",
             {bits: 1},
             num_probes=(float(math.comb(bits, within)), neighbors),
             num_matches=neighbors,
         ),
-        _search(
-            n, bits, "all neighbors stored", "stored neighbors", {bits: 1}, num_matches=neighbors, num_copies=neighbors
-        ),
+        search("all neighbors stored", "stored neighbors", {bits: 1}, num_matches=neighbors, num_copies=neighbors),
     ]
     for chosen in (1, 2, 3):
         num_blocks = within + chosen
@@ -95,7 +93,7 @@ def textbook_searches(n: int, *, bits: int = 64, within: int = 3) -> tuple[Textb
             chosen * short + long: math.comb(num_long, long) * math.comb(num_blocks - num_long, chosen - long)
             for long in range(chosen + 1)
         }
-        searches.append(_search(n, bits, name, "chosen blocks", widths))
+        searches.append(search(name, "chosen blocks", widths))
         if chosen == 1 and within and bits - short - (num_long > 0) >= num_blocks:
             nested: Counter[int] = Counter()
             for block in range(num_blocks):
@@ -104,7 +102,7 @@ def textbook_searches(n: int, *, bits: int = 64, within: int = 3) -> tuple[Textb
                 nested[width + part + 1] += num_longer
                 nested[width + part] += num_blocks - num_longer
             name = f"{num_blocks} blocks, then {num_blocks} of the rest"
-            searches.append(_search(n, bits, name, "nested blocks", nested))
+            searches.append(search(name, "nested blocks", nested))
     return tuple(searches)
 
 

@@ -78,7 +78,7 @@ def test_counts_are_of_one_moment(indexes, monkeypatch):
     """An operation is pending when the documents are read, and gets its verdict after the counts were."""
     index, other = indexes
     add(index, 0, 1)
-    ask, counts, left = other._client._log.ask, upkeep._Verification._counts, []
+    ask, counts, left = other._client._log.ask, upkeep._counts, []
 
     class Stopped(Exception):
         pass
@@ -88,18 +88,18 @@ def test_counts_are_of_one_moment(indexes, monkeypatch):
             raise Stopped
         return ask(verb, *arguments, writes=writes)
 
-    def pending(self):
+    def pending(fields):
         left.append(True)
         if len(left) == 1:
-            found = counts(self)
+            found = counts(fields)
             other._client._log.ask = ask
             # Only the verdict, so that W stays.
             log = other._client._again()
             other._client._decide_next(log, log.end - 1)
             return found
-        return counts(self)
+        return counts(fields)
 
-    read = upkeep._Verification._read
+    read = upkeep.Verification._read
 
     def appended(self):
         # The documents are read with the log that is read third.
@@ -113,8 +113,8 @@ def test_counts_are_of_one_moment(indexes, monkeypatch):
         return read(self)
 
     left_reads = []
-    monkeypatch.setattr(upkeep._Verification, "_counts", pending)
-    monkeypatch.setattr(upkeep._Verification, "_read", appended)
+    monkeypatch.setattr(upkeep, "_counts", pending)
+    monkeypatch.setattr(upkeep.Verification, "_read", appended)
     assert index.verify(full=True) == []
     assert len(left_reads) == 4
     assert left

@@ -401,8 +401,7 @@ class Nodes:
                     continue
                 asked.append((address, connection, numbers, waits))
             while asked:
-                address, connection, numbers, waits = asked.pop()
-                problem = self._hear(requests, replies, address, connection, numbers, waits=waits) or problem
+                problem = self._hear(requests, replies, asked.pop()) or problem
         finally:
             # After an interrupt or an unexpected error, replies may still arrive.
             for _, connection, _, _ in asked:
@@ -410,16 +409,13 @@ class Nodes:
         return problem
 
     def _hear(
-        self,
-        requests: Sequence[Request],
-        replies: list[Any],
-        address: Address,
-        connection: Any,
-        numbers: list[int],
-        *,
-        waits: bool,
+        self, requests: Sequence[Request], replies: list[Any], asked: tuple[Address, Any, list[int], bool]
     ) -> Exception | None:
-        """Read the replies of one node. Return the reason if a request must be repeated."""
+        """Read the replies of one node: its address, connection, requests, and whether replicas confirm them.
+
+        Return the reason if a request must be repeated.
+        """
+        address, connection, numbers, waits = asked
         problem: Exception | None = None
         found: dict[int, Any] = {}
         is_confirmed = True

@@ -1,5 +1,6 @@
 """Audit of a finished run: its output checked row by row, and its misses estimated by exact comparison of a sample."""
 
+from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -211,12 +212,7 @@ def audit(
             "num_documents": len(documents) - documents.num_references,
             **({"num_references": documents.num_references} if documents.num_references else {}),
             "num_removed": num_removed,
-            "seed": seed,
-            "sample": [
-                {"name": one.name, "num_documents": one.num_documents, "num_sampled": len(one)} for one in strata
-            ],
-            "passed": all(check.passed for check in checks),
-            "checks": [check.to_dict() for check in checks],
+            **sample_facts(strata, seed, checks),
             "pair_recall": recall.pairs.to_dict(),
             "removal_recall": recall.removals.to_dict(),
             "removal_precision": None if precision is None else precision.to_dict(),
@@ -247,6 +243,16 @@ def sampled_matches(opened: OpenRun, num_sampled: int, seed: int) -> tuple[list[
     affordable = num_affordable(opened, pilot, num_sampled, seed)
     strata = draw_strata(groups, num_sampled=affordable, seed=seed)
     return strata, exact_matches(opened, _positions(strata, opened.collapsed))
+
+
+def sample_facts(strata: list[Stratum], seed: int, checks: Sequence[Check]) -> dict[str, Any]:
+    """Return what a certificate says about a sample and the checks, as JSON values."""
+    return {
+        "seed": seed,
+        "sample": [{"name": one.name, "num_documents": one.num_documents, "num_sampled": len(one)} for one in strata],
+        "passed": all(check.passed for check in checks),
+        "checks": [check.to_dict() for check in checks],
+    }
 
 
 def _positions(strata: list[Stratum], collapsed: Collapsed) -> NDArray[np.uint32]:

@@ -20,7 +20,7 @@ from likewise.runs.audit.checks import Check, Removals, are_matching, measure_pa
 from likewise.runs.audit.intervals import Share, StratumTotals, share
 from likewise.runs.audit.opening import OpenRun
 from likewise.runs.audit.recall import FOUND, REMOVED, Counts, Recall, Stratum, estimate, missed_pairs
-from likewise.runs.audit.run import NUM_SAMPLED, sampled_matches
+from likewise.runs.audit.run import NUM_SAMPLED, sample_facts, sampled_matches
 from likewise.runs.audit.tools.opening import Claims, OpenOutput, ToolFiles, open_output
 from likewise.runs.audit.truth.matches import Matches, nearest_kept, num_affordable
 
@@ -140,12 +140,10 @@ def audit_output(
         worst = _worst(opened, wrong, twins, seed)
         left = missed_pairs(opened, matches, recall.stages, _MOST_LISTED)
         num_removed = len(opened.evidence.rows)
-        checks = [*output.checks]
-        chains = {}
+        checks, chains = [*output.checks], {}
         if output.claims is not None:
-            check, facts = _chains(output, output.claims)
+            check, chains["chains"] = _chains(output, output.claims)
             checks.append(check)
-            chains = {"chains": facts}
         checks.append(_no_unmatched(strata, worst, len(wrong)))
         documents = opened.documents
         certificate = {
@@ -157,19 +155,12 @@ def audit_output(
             "num_kept": len(documents) - num_removed,
             "num_removed": num_removed,
             "num_bad_rows": sum(map(len, documents.bad_rows)),
-            "seed": seed,
-            "sample": [
-                {"name": one.name, "num_documents": one.num_documents, "num_sampled": len(one)} for one in strata
-            ],
-            "passed": all(check.passed for check in checks),
-            "checks": [check.to_dict() for check in checks],
+            **sample_facts(strata, seed, checks),
             "unmatched_removals": unmatched.to_dict(),
             "removal_recall": recall.removals.to_dict(),
             "pair_recall": recall.pairs.to_dict(),
             "estimated": {
-                "num_unmatched": None
-                if num_removed and unmatched.value != unmatched.value
-                else _count(unmatched, num_removed),
+                "num_unmatched": _count(unmatched, num_removed),
                 "num_pairs": round(recall.num_pairs, 1),
                 "num_left_pairs": round(sum(recall.by_stage.values()), 1),
                 "num_left_documents": round(recall.num_overlooked, 1),
@@ -191,7 +182,10 @@ def audit_output(
     return OutputAudit(tuple(checks), strata, unmatched, recall, num_removed, sealed(certificate))
 
 
-def _count(part: Share, total: int) -> float:
+def _count(part: Share, total: int) -> float | None:
+    """Return a share of a number of documents; None if it is unknown."""
+    if total and part.value != part.value:
+        return None
     return round(part.value * total, 1) if total else 0.0
 
 
