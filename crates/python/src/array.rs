@@ -8,7 +8,7 @@ use pyo3::exceptions::PyBufferError;
 use pyo3::ffi;
 use pyo3::prelude::*;
 
-use crate::door::Object;
+use crate::door::{Object, check_same_length};
 use crate::errors::{Failure, Result};
 
 /// A read-only array made by the native module. `numpy.asarray` gives a view of it.
@@ -177,6 +177,20 @@ impl<T: Item> Input<T> {
     /// Like [`take`](Self::take), with `None` for Python's `None`.
     pub fn take_option(name: &str, object: Option<&Object<'_>>) -> Result<Option<Self>> {
         object.map(|object| Self::take(name, object)).transpose()
+    }
+
+    /// Takes an array that is not given, or empty, or has `len` values like parameter `of`.
+    pub fn take_like(
+        name: &str,
+        object: Option<&Object<'_>>,
+        (of, len): (&str, usize),
+    ) -> Result<Self> {
+        let taken = Self::take_option(name, object)?;
+        let taken = taken.unwrap_or(Input::Copied(Vec::new()));
+        match taken.values().len() {
+            0 => Ok(taken),
+            given => check_same_length(name, given, of, len).map(|()| taken),
+        }
     }
 
     pub fn values(&self) -> &[T] {

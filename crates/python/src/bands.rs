@@ -12,7 +12,7 @@ use pyo3::prelude::*;
 
 use crate::array::{Array, Input, take};
 use crate::door::{
-    LONG_BYTES, Object, caught, check_below, check_same_length, chosen_isa, run, run_short,
+    LONG_BYTES, Object, caught, check_below, check_pairs, chosen_isa, run, run_short,
 };
 use crate::errors::{Failure, On, Result};
 use crate::searcher::{Search, Searcher};
@@ -199,9 +199,7 @@ pub fn num_equal(
     let signatures = Rows::take(signatures, num_slots, slot_bytes)?;
     take!(a: u32, b: u32);
     let view = signatures.view();
-    check_same_length("b", b.len(), "a", a.len())?;
-    check_below("a", a, view.len())?;
-    check_below("b", b, view.len())?;
+    check_pairs(("a", a), ("b", b), view.len())?;
     run(py, (a.len() * view.row_bytes()).min(LONG_BYTES), |_| {
         let isa = chosen_isa();
         let num_equal = |(&a, &b): (&u32, &u32)| view.num_equal(a as usize, b as usize, isa);

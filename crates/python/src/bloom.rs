@@ -10,7 +10,7 @@ use pyo3::prelude::*;
 
 use crate::array::{Array, Input, take};
 use crate::door::{
-    LONG_BYTES, Object, SET_MEASURES, check_below, check_same_length, chosen_isa, parse, run,
+    LONG_BYTES, Object, SET_MEASURES, check_pairs, check_same_length, chosen_isa, parse, run,
 };
 use crate::errors::{Failure, Result};
 use crate::features::FeatureRules;
@@ -79,11 +79,8 @@ pub fn bloom_features(
 ) -> Result<Array> {
     let num_words = check_filter(filter_bits, num_hashes)?;
     take!(features: u64);
-    let weights = Input::<u32>::take_option("weights", weights)?;
-    let weights = weights.as_ref().map_or(&[][..], Input::values);
-    if !weights.is_empty() {
-        check_same_length("weights", weights.len(), "features", features.len())?;
-    }
+    let weights = Input::<u32>::take_like("weights", weights, ("features", features.len()))?;
+    let weights = weights.values();
     run(py, 64 * features.len(), |_| {
         let mut words = vec![0; num_words];
         BloomHasher::new(filter_bits, num_hashes, seed).add(features, weights, &mut words);
@@ -178,8 +175,7 @@ pub fn bloom_similarities(
     let num_words = check_filter(filter_bits, 1)?;
     take!(filters: u64, a: u32, b: u32);
     check_same_length("a", a.len(), "b", b.len())?;
-    check_below("a", a, filters.len() / num_words)?;
-    check_below("b", b, filters.len() / num_words)?;
+    check_pairs(("a", a), ("b", b), filters.len() / num_words)?;
     let measure = parse_bit_measure(measure)?;
     run(py, 16 * num_words * a.len(), |_| {
         let filter = |row: u32| &filters[row as usize * num_words..][..num_words];

@@ -164,6 +164,13 @@ pub fn check_same_length(name: &str, length: usize, other: &str, expected: usize
     }
 }
 
+/// Rejects pairs, given as two arrays with their names, of different lengths or with values that are not below `end`.
+pub fn check_pairs(a: (&str, &[u32]), b: (&str, &[u32]), end: usize) -> Result<()> {
+    check_same_length(b.0, b.1.len(), a.0, a.1.len())?;
+    check_below(a.0, a.1, end)?;
+    check_below(b.0, b.1, end)
+}
+
 /// Rejects a range outside `0..end`.
 pub fn check_range(lo: u32, hi: u32, end: usize) -> Result<std::ops::Range<u32>> {
     match lo <= hi && hi as usize <= end {

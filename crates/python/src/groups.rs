@@ -7,7 +7,7 @@ use likewise_core::parallel::lock;
 use pyo3::prelude::*;
 
 use crate::array::{Array, Input, take};
-use crate::door::{Object, check_below, check_range, check_same_length, run, run_short};
+use crate::door::{Object, check_pairs, check_range, check_same_length, run, run_short};
 use crate::errors::{Failure, Result};
 
 /// Verdicts and evidence of documents in order of priority.
@@ -55,15 +55,10 @@ impl Leaders {
     ) -> Result<()> {
         let range = check_range(lo, hi, self.num_positions)?;
         take!(later: u32, earlier: u32, similarity: f64);
-        let distance = Input::<u32>::take_option("distance", distance)?;
-        let distance = distance.as_ref().map_or(&[][..], Input::values);
-        check_same_length("earlier", earlier.len(), "later", later.len())?;
+        let distance = Input::<u32>::take_like("distance", distance, ("later", later.len()))?;
+        let distance = distance.values();
+        check_pairs(("later", later), ("earlier", earlier), self.num_positions)?;
         check_same_length("similarity", similarity.len(), "later", later.len())?;
-        if !distance.is_empty() {
-            check_same_length("distance", distance.len(), "later", later.len())?;
-        }
-        check_below("later", later, self.num_positions)?;
-        check_below("earlier", earlier, self.num_positions)?;
         run(py, 16 * later.len(), |_| {
             Ok(lock(&self.leaders).decide(range, later, earlier, similarity, distance)?)
         })
@@ -192,9 +187,7 @@ impl Components {
 
     fn join(&self, py: Python<'_>, later: &Object<'_>, earlier: &Object<'_>) -> Result<()> {
         take!(later: u32, earlier: u32);
-        check_same_length("earlier", earlier.len(), "later", later.len())?;
-        check_below("later", later, self.num_positions)?;
-        check_below("earlier", earlier, self.num_positions)?;
+        check_pairs(("later", later), ("earlier", earlier), self.num_positions)?;
         run(py, 16 * later.len(), |_| {
             lock(&self.joined).join(later, earlier);
             Ok(())
@@ -221,9 +214,7 @@ pub fn components(
     earlier: &Object<'_>,
 ) -> Result<Array> {
     take!(later: u32, earlier: u32);
-    check_same_length("earlier", earlier.len(), "later", later.len())?;
-    check_below("later", later, n as usize)?;
-    check_below("earlier", earlier, n as usize)?;
+    check_pairs(("later", later), ("earlier", earlier), n as usize)?;
     run(py, 4 * n as usize + 16 * later.len(), |_| {
         Ok(groups::components(n as usize, later, earlier).into())
     })

@@ -10,10 +10,9 @@ use likewise_disk::hamming_file::{Damage, HammingBuild, open_hamming_set, write_
 use likewise_hamming::Fingerprints;
 use likewise_hamming::index::{self, Building, Matches, Reach, plan_for};
 use pyo3::prelude::*;
-use pyo3::types::PyBytes;
 
 use crate::array::{Array, Input, take};
-use crate::door::{Bytes, Dict, LONG_BYTES, Object, chosen_isa, dict_of, run, run_short};
+use crate::door::{Dict, LONG_BYTES, Object, chosen_isa, dict_of, run, run_short};
 use crate::errors::{Failure, On, Result};
 use crate::hamming_plan::{Keys, keys_of, plan_of, take_fingerprints};
 
@@ -262,20 +261,19 @@ impl HammingSet {
     /// Opens a file: returns the set, the text and the ids that were passed to `save`.
     #[staticmethod]
     #[pyo3(signature = (path, *, verify=false))]
-    fn open<'py>(
-        py: Python<'py>,
+    fn open(
+        py: Python<'_>,
         path: PathBuf,
         verify: bool,
-    ) -> Result<(Self, String, Option<Bytes<'py>>)> {
+    ) -> Result<(Self, String, Option<Vec<u8>>)> {
         let opened = run(py, LONG_BYTES, |cancel| {
             open_hamming_set(&path, verify, cancel).on(&path)
         })?;
-        let ids = opened.ids.map(|ids| PyBytes::new(py, &ids));
         let set = HammingSet {
             set: opened.set,
             opened: Some((path, opened.damage)),
         };
-        Ok((set, opened.extra, ids))
+        Ok((set, opened.extra, opened.ids))
     }
 
     fn facts<'py>(&self, py: Python<'py>) -> Result<Dict<'py>> {

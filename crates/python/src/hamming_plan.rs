@@ -7,9 +7,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use crate::array::{Array, Input, take};
-use crate::door::{
-    Dict, LONG_BYTES, Object, caught, check_below, check_same_length, chosen_isa, run, run_short,
-};
+use crate::door::{Dict, LONG_BYTES, Object, caught, check_pairs, chosen_isa, run, run_short};
 use crate::errors::{Failure, Result};
 use crate::sketch::check_bits;
 
@@ -265,9 +263,7 @@ pub fn distances(
     let (words, len) = take_fingerprints(fingerprints, bits)?;
     take!(a: u32, b: u32);
     let words = words.values();
-    check_same_length("b", b.len(), "a", a.len())?;
-    check_below("a", a, len)?;
-    check_below("b", b, len)?;
+    check_pairs(("a", a), ("b", b), len)?;
     let num_words = bits.div_ceil(64) as usize;
     let row = |i: u32| &words[i as usize * num_words..(i as usize + 1) * num_words];
     let distance = |(&a, &b): (&u32, &u32)| likewise_hamming::distance(row(a), row(b));

@@ -18,11 +18,11 @@ use likewise_index::{
     Documents, Facts, Matching, Method, Neighbor, Rules, Sketching, TextKind, Verdicts,
 };
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyDict, PyString};
+use pyo3::types::{PyDict, PyString};
 
 use crate::array::{Array, take};
 use crate::column::GRAIN_BYTES;
-use crate::door::{Bytes, Dict, LONG_BYTES, Object, Str, chosen_isa, dict_of, run};
+use crate::door::{Dict, LONG_BYTES, Object, Str, chosen_isa, dict_of, run};
 use crate::errors::{Failure, Result};
 use crate::texts::Texts;
 use crate::verify::name_rules;
@@ -135,16 +135,11 @@ pub struct RecipeParts {
 
 /// Data attached to the index in a directory under a name when it was created; None if there is none.
 #[pyfunction]
-pub fn index_attached<'py>(
-    py: Python<'py>,
-    path: PathBuf,
-    name: &str,
-) -> Result<Option<Bytes<'py>>> {
-    let found = run(py, 0, |_| {
+pub fn index_attached(py: Python<'_>, path: PathBuf, name: &str) -> Result<Option<Vec<u8>>> {
+    run(py, 0, |_| {
         let attached = Store::open_reader(&path).and_then(|store| store.attached(name));
         attached.map_err(|error| Failure::index(error.into(), &path))
-    })?;
-    Ok(found.map(|bytes| PyBytes::new(py, &bytes)))
+    })
 }
 
 /// The Python name of what is stored of a document.

@@ -7,10 +7,9 @@ use std::sync::Mutex;
 use likewise_disk as disk;
 use likewise_disk::parquet::{Damage, FooterJoin};
 use pyo3::prelude::*;
-use pyo3::types::PyBytes;
 
 use crate::array::take;
-use crate::door::{Bytes, Object, held, run, run_short};
+use crate::door::{Object, held, run, run_short};
 use crate::errors::{Failure, On, Result};
 use crate::jsonl::{open, write_lines};
 
@@ -126,8 +125,7 @@ impl ParquetJoin {
     }
 
     /// The last bytes of the joined file.
-    fn finish<'py>(&self, py: Python<'py>) -> Result<Bytes<'py>> {
-        let footer = run_short(py, |_| held(&self.join, "join")?.finish().map_err(failed))?;
-        Ok(PyBytes::new(py, &footer))
+    fn finish(&self, py: Python<'_>) -> Result<Vec<u8>> {
+        run_short(py, |_| held(&self.join, "join")?.finish().map_err(failed))
     }
 }

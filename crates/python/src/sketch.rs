@@ -12,7 +12,7 @@ use pyo3::prelude::*;
 
 use crate::array::{Array, Input, take};
 use crate::column::Column;
-use crate::door::{Object, check_same_length, chosen_isa, parse, run};
+use crate::door::{Object, chosen_isa, parse, run};
 use crate::errors::{Failure, Result};
 use crate::features::FeatureRules;
 use crate::texts::Texts;
@@ -266,11 +266,8 @@ pub fn simhash_features(
 ) -> Result<Array> {
     let num_words = check_bits(bits)?;
     take!(features: u64);
-    let weights = Input::<u32>::take_option("weights", weights)?;
-    let weights = weights.as_ref().map_or(&[][..], Input::values);
-    if !weights.is_empty() {
-        check_same_length("weights", weights.len(), "features", features.len())?;
-    }
+    let weights = Input::<u32>::take_like("weights", weights, ("features", features.len()))?;
+    let weights = weights.values();
     run(py, 8 * features.len(), |_| {
         let mut words = vec![0; num_words];
         simhash(features, weights, bits, chosen_isa(), &mut words);
@@ -294,11 +291,8 @@ pub fn minhash_features(
 ) -> Result<Array> {
     let (scheme, slot_bytes) = check_slots(num_slots, slot_bits, scheme)?;
     take!(offsets: i64, features: u64);
-    let weights = Input::<u32>::take_option("weights", weights)?;
-    let weights = weights.as_ref().map_or(&[][..], Input::values);
-    if !weights.is_empty() {
-        check_same_length("weights", weights.len(), "features", features.len())?;
-    }
+    let weights = Input::<u32>::take_like("weights", weights, ("features", features.len()))?;
+    let weights = weights.values();
     let ends_fit = match (offsets.first(), offsets.last()) {
         (Some(&first), Some(&last)) => first >= 0 && last as usize <= features.len(),
         _ => false,

@@ -13,7 +13,8 @@ use pyo3::prelude::*;
 
 use crate::array::{Array, Input, take};
 use crate::door::{
-    LONG_BYTES, Object, Str, check_below, check_same_length, chosen_isa, parse, run, run_short,
+    LONG_BYTES, Object, Str, check_below, check_pairs, check_same_length, chosen_isa, parse, run,
+    run_short,
 };
 use crate::errors::Result;
 use crate::features::FeatureRules;
@@ -183,9 +184,7 @@ impl FeatureSets {
         threads: usize,
     ) -> Result<(Array, Array)> {
         take!(later: u32, earlier: u32, places: u32);
-        check_same_length("earlier", earlier.len(), "later", later.len())?;
-        check_below("later", later, places.len())?;
-        check_below("earlier", earlier, places.len())?;
+        check_pairs(("later", later), ("earlier", earlier), places.len())?;
         let found = run(py, 1024 * later.len(), |cancel| {
             let sets = self.read();
             let set = |document: u32| sets.get(places[document as usize]);

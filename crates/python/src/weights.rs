@@ -9,10 +9,9 @@ use likewise_core::features::{
 };
 use likewise_disk::{WeightFile, read_weights, weights_of_bytes, weights_to_bytes, write_weights};
 use pyo3::prelude::*;
-use pyo3::types::PyBytes;
 
 use crate::array::{Array, take};
-use crate::door::{Bytes, Object, check_same_length, chosen_isa, run, run_short};
+use crate::door::{Object, check_same_length, chosen_isa, run, run_short};
 use crate::errors::{Failure, On, Result};
 
 /// Integer weights of features, with the rules that make the features.
@@ -109,12 +108,11 @@ impl WeightTable {
     }
 
     /// The bytes that `write` writes.
-    fn to_bytes<'py>(&self, py: Python<'py>) -> Result<Bytes<'py>> {
-        let bytes = run(py, self.table.num_bytes(), |_| {
+    fn to_bytes(&self, py: Python<'_>) -> Result<Vec<u8>> {
+        run(py, self.table.num_bytes(), |_| {
             weights_to_bytes(&self.content())
                 .map_err(|error| Failure::disk(error, Path::new("bytes")))
-        })?;
-        Ok(PyBytes::new(py, &bytes))
+        })
     }
 
     /// A table of terms: `features` and `lengths` are those returned by `term_features`.
