@@ -19,7 +19,6 @@ from likewise.batch.against.references import (
 )
 from likewise.batch.budget.room import Room
 from likewise.batch.decide.decision import Decision, VerdictLog, group_warning
-from likewise.batch.memory import BoundedRun
 from likewise.batch.read.documents import Documents, References
 from likewise.batch.read.ingest import weighed_files
 from likewise.batch.read.resume import PARTS_VERSION, known_counts
@@ -63,6 +62,7 @@ from likewise.stages.text import TextField, field_names
 if TYPE_CHECKING:
     from likewise.batch.decide.decision import Decisions, StayingIds
     from likewise.batch.joined import JoinedRows
+    from likewise.batch.memory import BoundedRun
     from likewise.batch.spark.files.engine import SparkEngine
 
 # Modules that few runs need are imported on use.
@@ -346,7 +346,7 @@ def _decided(
     recipe: Recipe,
     reading: _Reading,
     job: Job,
-    bounded: BoundedRun | None,
+    bounded: "BoundedRun | None",
     beside: BesideIndex,
 ) -> Iterator[_Decided]:
     """Decide on this machine or by the engine; the documents exist until the context exits."""
