@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple, Unpack
 
@@ -191,17 +191,13 @@ def _written(write: object) -> tuple[str, bool]:
     return (copies[0] if copies else "groups"), "groups" in names
 
 
-@dataclass(frozen=True, eq=False)
 class _Reading:
     """The inputs and references of a run, as found at its start."""
 
-    found: Inputs
-    references: References
-
-    @cached_property
-    def all(self) -> Inputs:
-        """All files, references first."""
-        return self.found._replace(files=(*self.references.files, *self.found.files))
+    def __init__(self, found: Inputs, references: References) -> None:
+        self.found, self.references = found, references
+        # All files, references first
+        self.all = found._replace(files=(*references.files, *found.files))
 
 
 class _Decided(NamedTuple):
