@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple, Unpack
 
@@ -19,7 +19,6 @@ from likewise.batch.against.references import (
 )
 from likewise.batch.budget.room import Room
 from likewise.batch.decide.decision import Decision, VerdictLog, group_warning
-from likewise.batch.memory import BoundedRun
 from likewise.batch.read.documents import Documents, References
 from likewise.batch.read.ingest import weighed_files
 from likewise.batch.read.resume import PARTS_VERSION, known_counts
@@ -63,6 +62,7 @@ from likewise.stages.text import TextField, field_names
 if TYPE_CHECKING:
     from likewise.batch.decide.decision import Decisions, StayingIds
     from likewise.batch.joined import JoinedRows
+    from likewise.batch.memory import BoundedRun
     from likewise.batch.spark.files.engine import SparkEngine
 
 # Modules that few runs need are imported on use.
@@ -191,17 +191,13 @@ def _written(write: object) -> tuple[str, bool]:
     return (copies[0] if copies else "groups"), "groups" in names
 
 
-@dataclass(frozen=True, eq=False)
 class _Reading:
     """The inputs and references of a run, as found at its start."""
 
-    found: Inputs
-    references: References
-
-    @cached_property
-    def all(self) -> Inputs:
-        """All files, references first."""
-        return self.found._replace(files=(*self.references.files, *self.found.files))
+    def __init__(self, found: Inputs, references: References) -> None:
+        self.found, self.references = found, references
+        # All files, references first
+        self.all = found._replace(files=(*references.files, *found.files))
 
 
 class _Decided(NamedTuple):
@@ -346,7 +342,7 @@ def _decided(
     recipe: Recipe,
     reading: _Reading,
     job: Job,
-    bounded: BoundedRun | None,
+    bounded: "BoundedRun | None",
     beside: BesideIndex,
 ) -> Iterator[_Decided]:
     """Decide on this machine or by the engine; the documents exist until the context exits."""

@@ -418,8 +418,6 @@ def _prose(kinds: Mapping[Path, formats.Format | None], forced: str | None) -> s
 
 def _check_named(named: Sequence[Path], files: Sequence[InputFile], forced: str | None) -> None:
     """Raise InvalidInput if files that were named one by one, often by a shell for a glob, would not be read by it."""
-    from likewise.io.tables.datasets import open_dataset
-
     texts = {file.path for file in files if file.is_document and forced is None}
     folders: dict[Path, list[Path]] = {}
     for path in named:
@@ -435,7 +433,11 @@ def _check_named(named: Sequence[Path], files: Sequence[InputFile], forced: str 
                 "glob, since quoted globs skip text files next to records",
                 prose[0].name,
             )
-        dataset = open_dataset(folder, whole=False) if ".arrow" in suffixes and forced in (None, "arrow") else None
+        if ".arrow" not in suffixes or forced not in (None, "arrow"):
+            continue
+        from likewise.io.tables.datasets import open_dataset
+
+        dataset = open_dataset(folder, whole=False)
         rows = set() if dataset is None else set(dataset.data_files)
         caches = [path for path in paths if path.suffix == ".arrow" and path not in rows]
         if caches and not rows.isdisjoint(paths):

@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from likewise.errors import InvalidInput
 from likewise.io.formats import DELIMITERS, LINE_FORMATS, Format, format_of, open_packed
 from likewise.io.inputs import Inputs
-from likewise.io.lines.csv import csv_records
 from likewise.io.lines.lines import LineFile
 from likewise.io.output.directory import KEPT
 from likewise.io.output.whole import scratch_directory
@@ -210,6 +209,8 @@ def table_batches(path: Path, *, is_parquet: bool, num_rows: int) -> Iterator[An
 
 def _records(copy: KeptCopy) -> Iterator[bytes]:
     """Yield the header and the records of a copy."""
+    from likewise.io.lines.csv import csv_records
+
     assert copy.path is not None
     if copy.form.codec is None:
         yield from csv_records(copy.path, copy.delimiter, has_quotes=copy.has_quotes)

@@ -3,11 +3,10 @@
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
-from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Any, NamedTuple, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -218,15 +217,14 @@ _WARNED_SHARE = 0.5
 BY_PATH = "path"
 
 
-@dataclass(frozen=True)
-class Slice:
+class Slice(NamedTuple):
     """The documents with one value, and those of them that were removed."""
 
     value: str | None
     num_documents: int
     num_removed: int
     # Where the documents are from that the removed ones match, the most frequent first
-    kept: Sequence[Mapping[str, object]] = field(default=())
+    kept: Sequence[Mapping[str, object]] = ()
 
     @property
     def share(self) -> float:

@@ -755,7 +755,7 @@ class Recipe:
             self.seed,
             table,
             self.hash,
-            self.text_rules,
+            text_rules_of(vars(self)),
             once=once,
             siblings=self.name_rules is not None and not once,
         )

@@ -5,7 +5,6 @@ in decimal arithmetic, so the choice is the same on all processors. All constant
 """
 
 from collections.abc import Mapping
-from decimal import Context, Decimal
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -243,6 +242,8 @@ def _score(density: int, at: int) -> int:
 
 @cache
 def _pull(at: int) -> int:
+    from decimal import Context, Decimal
+
     # Use a separate context: that of the caller may have another precision.
     context = Context(prec=40)
     distance = context.divide(Decimal(at - _CENTER), Decimal(_BINS))

@@ -439,7 +439,11 @@ def _spread(
 ) -> Decision:
     """Give every row the verdict of the document that it collapsed into."""
     space = documents.room.space
-    kept, columns = space.growing(np.bool_), {name: space.growing(kind) for name, kind in _OF_REMOVED.items()}
+    has_names = recipe.name_rules is not None
+    is_used = {"distance": isinstance(recipe.sketch, SimHash), "penalty": has_names, "differs": has_names}
+    is_used["below_threshold"] = verdicts.below is not None
+    kept = space.growing(np.bool_)
+    columns = {name: space.growing(kind) for name, kind in _OF_REMOVED.items() if is_used.get(name, True)}
     for some in slices(len(documents), _ROWS_AT_ONCE):
         first, position = collapsed.first[some], collapsed.position[some]
         first_kept = np.ones(len(first), bool)
@@ -462,12 +466,10 @@ def _spread(
         if verdicts.below is not None:
             unlike[inherited] = verdicts.below[places]
         of_part = (removed + some.start, against, values, errors, added, differing, unlike)
-        for column, found in zip(columns.values(), of_part, strict=True):
-            column.append(found)
-    has_names = recipe.name_rules is not None
-    is_used = {"distance": isinstance(recipe.sketch, SimHash), "penalty": has_names, "differs": has_names}
-    is_used["below_threshold"] = verdicts.below is not None
-    taken: dict[str, Any] = {name: columns[name].take() if is_used.get(name, True) else None for name in columns}
+        for name, found in zip(_OF_REMOVED, of_part, strict=True):
+            if name in columns:
+                columns[name].append(found)
+    taken: dict[str, Any] = dict.fromkeys(_OF_REMOVED) | {name: column.take() for name, column in columns.items()}
     return Decision(
         kept=kept.take(),
         **taken,

@@ -257,8 +257,9 @@ class Columns:
         self._sources = sources
         self._spool = spool
         self._rules = rules
-        self._needs_lengths = keep_needs(recipe.keep)[0]
-        kinds = _OF_SKETCHES | _OF_PIECE | {"lines": np.uint32, "text_lengths": np.uint32}
+        kinds = _OF_SKETCHES | _OF_PIECE | {"lines": np.uint32}
+        if keep_needs(recipe.keep)[0]:
+            kinds["text_lengths"] = np.uint32
         kinds["sketches"] = np.uint64 if isinstance(recipe.sketch, SimHash | Bloom) else np.uint8
         self._columns = {name: space.growing(kind) for name, kind in kinds.items()}
         self._ids = GrowingTexts(space)
@@ -288,7 +289,7 @@ class Columns:
         for name in _OF_PIECE:
             columns[name].append(getattr(piece, name))
         columns["lines"].append(piece.lines + np.uint32(first_line))
-        if part.text_lengths is not None:
+        if part.text_lengths is not None and "text_lengths" in columns:
             columns["text_lengths"].append(part.text_lengths)
         self._ids.append(piece.ids)
         for of_one, values in zip(self._fields.values(), piece.fields, strict=True):
@@ -311,8 +312,6 @@ class Columns:
     def documents(self) -> Documents:
         """Return all documents; the columns are moved into them."""
         columns: dict[str, Any] = {name: column.take() for name, column in self._columns.items()}
-        if not self._needs_lengths:
-            columns["text_lengths"] = None
         return Documents(
             sources=self._sources,
             starts=np.concatenate([[0], np.cumsum(self._num_documents, dtype=np.int64)]).astype(np.int64),

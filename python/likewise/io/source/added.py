@@ -3,7 +3,7 @@
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -53,8 +53,7 @@ class AddedFields:
                 )
 
 
-@dataclass(frozen=True, eq=False)
-class Added:
+class Added(NamedTuple):
     """Fields that are appended to each row."""
 
     fields: AddedFields

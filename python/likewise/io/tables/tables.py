@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Iterable, Sequence
-from decimal import Decimal
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -382,13 +381,14 @@ def _with_field(column: ArrowColumn, path: Sequence[str], values: ArrowColumn) -
 
 def column_as_json(column: ArrowColumn) -> Texts:
     """Return the values of an Arrow column as JSON; dates as ISO 8601, decimals as numbers."""
-    return Texts.from_list([_as_json(value) for value in column.to_pylist()])
+    from decimal import Decimal
 
+    def written(value: object) -> str:
+        return getattr(value, "isoformat", value.__str__)()
 
-def _as_json(value: Any) -> str:
     # The text of a decimal is a JSON number.
-    is_decimal = isinstance(value, Decimal)
-    return str(value) if is_decimal else json.dumps(value, default=lambda one: getattr(one, "isoformat", one.__str__)())
+    values = (str(one) if isinstance(one, Decimal) else json.dumps(one, default=written) for one in column.to_pylist())
+    return Texts.from_list(list(values))
 
 
 def integer_type(ids: ColumnData) -> Any:
