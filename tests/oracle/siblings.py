@@ -5,7 +5,7 @@ from collections import Counter, defaultdict
 
 from tests.oracle.weights import idf
 
-LEAD, WINDOW, END, SLOT_TOKENS, FILLINGS = 12, 24, 6, 1024, 3
+LEAD, WINDOW, TITLE, END, SLOT_TOKENS, FILLINGS = 12, 24, 10, 6, 1024, 3
 CROWD_SHARE, CROWD_RARITY, MOST_CROWD = 20, 11, 3
 BEFORE, AFTER = ("before",), ("after",)
 
@@ -105,9 +105,12 @@ class Names:
         return 3 * min(MOST_CROWD, max(0, units)) / 100
 
     def of_end(self, a, b):
-        own = set(a) ^ set(b)
-        ends = {t for t in a[-END:] + b[-END:] if not has_digit(t)}
-        return 0.12 if ends & own and 10 * len(own) < len(set(a) | set(b)) else 0.0
+        own, num_all = set(a) ^ set(b), len(set(a) | set(b))
+        ends = [any(t in own and not has_digit(t) for t in one[-END:]) for one in (a, b)]
+        of_end = 0.12 if any(ends) and 10 * len(own) < num_all else 0.0
+        left = zip((a, b), self.left_of_lead(a, b), strict=True)
+        in_title = any(t in one[:TITLE] for one, tokens in left for t in tokens)
+        return of_end + (0.3 if all(ends) and in_title and 4 * len(own) < num_all else 0.0)
 
     def of_swap(self, a, b):
         num_tokens = min(len(a), len(b))

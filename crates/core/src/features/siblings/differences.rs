@@ -11,6 +11,9 @@ pub const SECTION_TOKENS: u32 = 20;
 const END: usize = 6;
 /// Documents are nearly equal if less than one of so many distinct tokens is in only one of them.
 const FEWEST_ALIKE: usize = 10;
+/// Parts of one product differ in the tokens at `TITLE` and at the end, and in less than one of so many distinct tokens.
+const FEWEST_PARTS: usize = 4;
+const TITLE: u32 = (1 << 10) - 1;
 /// Number of tokens in a window: text that the other document does not hold has windows that it does not hold.
 const WINDOW: usize = 3;
 
@@ -53,8 +56,9 @@ pub fn difference(a: &Names, b: &Names) -> (f64, Differences) {
     (parts.iter().sum(), compared.differences(parts))
 }
 
-/// The penalty for different ends.
+/// The penalty for different ends, and what parts of one product need besides.
 const END_PENALTY: f64 = 0.12;
+const PART_PENALTY: f64 = 0.3;
 /// The penalty for documents that differ in little but names is `SWAP / n` for n tokens, at most `MOST_SWAP`; none for
 /// more than `SLOT_TOKENS`.
 const SWAP: f64 = 20.0;
@@ -62,7 +66,13 @@ const MOST_SWAP: f64 = 0.3;
 
 /// Returns an upper bound of what [`penalty`] adds to `some`, the result of [`penalty_of_some`].
 pub fn most_penalty(some: f64, a: &Names, b: &Names) -> f64 {
-    some + END_PENALTY + swap_penalty(a.num_tokens().min(b.num_tokens()))
+    let ends_are_equal = a.tokens().rev().take(END).eq(b.tokens().rev().take(END));
+    let of_end = if ends_are_equal {
+        0.0
+    } else {
+        END_PENALTY + PART_PENALTY
+    };
+    some + of_end + swap_penalty(a.num_tokens().min(b.num_tokens()))
 }
 
 fn swap_penalty(num_tokens: usize) -> f64 {
@@ -91,9 +101,7 @@ struct Compared {
 
 impl Compared {
     fn new(one: &Names, other: &Names) -> Self {
-        let (mut a, mut b) = (Vec::new(), Vec::new());
-        one.unpack(&mut a);
-        other.unpack(&mut b);
+        let (a, b): (Vec<u32>, Vec<u32>) = (one.tokens().collect(), other.tokens().collect());
         let num_first = a.iter().zip(&b).take_while(|(a, b)| a == b).count();
         let rest = a[num_first..].iter().rev().zip(b[num_first..].iter().rev());
         let num_last = rest.take_while(|(a, b)| a == b).count();
@@ -110,8 +118,8 @@ impl Compared {
     /// Returns the parts of the penalty: for the lead, the slots, the subject, the end and the swap.
     fn parts(&mut self, a: &Names, b: &Names) -> [f64; 5] {
         let [of_lead, of_slots, of_subject] = parts_of_some(a, b);
-        let of_end = if self.ends_differ() { END_PENALTY } else { 0.0 };
-        [of_lead, of_slots, of_subject, of_end, self.of_swap(a, b)]
+        let (of_end, of_swap) = (self.of_end(a, b), self.of_swap(a, b));
+        [of_lead, of_slots, of_subject, of_end, of_swap]
     }
 
     fn differences(&mut self, parts: [f64; 5]) -> Differences {
@@ -140,19 +148,31 @@ impl Compared {
         Differences(bits)
     }
 
-    fn ends_differ(&mut self) -> bool {
+    /// Returns the part of the penalty for different last tokens.
+    fn of_end(&mut self, a: &Names, b: &Names) -> f64 {
         if self.num_last >= END {
-            return false;
+            return 0.0;
         }
-        let ends = |tokens: &[u32], new: &[u32]| {
-            let last = &tokens[tokens.len().saturating_sub(END)..];
-            let mut last = last.iter().filter(|&token| token & 1 == 0);
-            last.any(|token| new.contains(token))
-        };
         self.new_tokens();
-        self.new.as_ref().is_some_and(|([new_a, new_b], num_all)| {
-            (ends(&self.a, new_a) || ends(&self.b, new_b))
-                && FEWEST_ALIKE * (new_a.len() + new_b.len()) < *num_all
+        self.new.as_ref().map_or(0.0, |([new_a, new_b], num_all)| {
+            let differs = |tokens: &[u32], new: &[u32]| {
+                let last = &tokens[tokens.len().saturating_sub(END)..];
+                let mut last = last.iter().filter(|&token| token & 1 == 0);
+                last.any(|token| new.contains(token))
+            };
+            let ends = [differs(&self.a, new_a), differs(&self.b, new_b)];
+            let are_less = |share| share * (new_a.len() + new_b.len()) < *num_all;
+            let is_end = ends != [false; 2] && are_less(FEWEST_ALIKE);
+            let mut penalty = if is_end { END_PENALTY } else { 0.0 };
+            if ends == [true; 2] && are_less(FEWEST_PARTS) {
+                let (left_a, left_b) = left_of_lead(a, b);
+                penalty += if (left_a | left_b) & TITLE != 0 {
+                    PART_PENALTY
+                } else {
+                    0.0
+                };
+            }
+            penalty
         })
     }
 

@@ -346,11 +346,10 @@ impl Names {
         self.after_lead().2
     }
 
-    /// Appends the tokens, 32 bits of each, in order; the lowest bit tells whether a token holds a digit.
-    pub(super) fn unpack(&self, tokens: &mut Vec<u32>) {
+    /// Returns the tokens, 32 bits of each, in order; the lowest bit tells whether a token holds a digit.
+    pub(super) fn tokens(&self) -> impl DoubleEndedIterator<Item = u32> {
         let packed = self.after_lead().3;
-        tokens.clear();
-        tokens.extend((0..self.num_tokens()).map(|i| (packed[i / 2] >> (32 * (i % 2))) as u32));
+        (0..self.num_tokens()).map(|i| (packed[i / 2] >> (32 * (i % 2))) as u32)
     }
 
     /// Returns how often the document holds a token.

@@ -84,6 +84,16 @@ fn a_swapped_subject_counts_and_a_changed_word_or_number_does_not() {
     assert_eq!(of_end("headers", ""), 0.12);
     assert_eq!(of_end("headers", "headers and two more"), lowest);
     assert_eq!(of_end("2", "3"), lowest);
+    // Parts of one product, whose titles differ too.
+    let part_of = |title: &str, end: &str| {
+        let fill: String = (0..20).map(|i| format!("w{i} ")).collect();
+        names(&format!("maps {title} {fill} {end}"))
+    };
+    let parts = |title: &str, end: &str| penalty(&part_of("", "library"), &part_of(title, end));
+    assert_eq!(parts("manual", "text"), 0.3);
+    assert_eq!(parts("manual", "library"), lowest);
+    assert_eq!(parts("manual", "2"), lowest);
+    assert_eq!(parts("", "text"), 0.12);
     // A word that is further back in the other text.
     assert_eq!(
         penalty(
