@@ -72,14 +72,18 @@ class Prepared:
             return False
         if sorting.exception() is not None:
             # The next request tries again.
-            self._sorting = None
+            with self._lock:
+                if self._sorting is sorting:
+                    self._sorting = None
         return sorting.result() is not None
 
     def close(self) -> None:
         """Close the view after the sorting has ended."""
         self._is_closing = True
-        if self._sorting is not None:
-            wait([self._sorting])
+        with self._lock:
+            sorting = self._sorting
+        if sorting is not None:
+            wait([sorting])
         self.view.__exit__(None, None, None)
 
 
