@@ -132,5 +132,5 @@ class Names:
         shared = {frame for frame, _ in a} & {frame for frame, _ in b} & self.slots
         if not shared:
             return 0.0
-        equal = min(len(shared), sum(frame in self.slots for frame, _ in a & b))
-        return (len(shared) - equal) / (2 * (len(shared) + 4))
+        equal = {frame for frame, _ in a & b} & self.slots
+        return (len(shared) - len(equal)) / (2 * (len(shared) + 4))

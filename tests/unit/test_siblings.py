@@ -16,7 +16,7 @@ from likewise.errors import InvalidParameter
 from likewise.stages.verify import pair_differences
 from likewise.stages.weights import Counter, count_weights
 from tests.oracle.cut import cut
-from tests.oracle.siblings import Names, features
+from tests.oracle.siblings import Names, features, fillings
 
 WORDS = ["stone", "river", "lantern", "market", "winter", "copper", "garden", "violin", "harbor", "meadow"]
 WORDS += ["thunder", "basket", "ribbon", "candle", "forest"]
@@ -108,6 +108,10 @@ def test_required_similarity_follows_the_definition(seed):
 def test_penalties_of_all_pairs_follow_the_definition(seed):
     # A document of one token has that token as its only feature.
     texts = [*forms(seed, 60), *WORDS[:4], "copper", "的", "7", "copper copper", "copper copper river"]
+    # Parts of one product, and lists, which fill one slot in several ways.
+    texts += [" ".join([*title, "tool", *WORDS, *title]) for title in (["manual"], ["data", "of"], ["two", "data"], [])]
+    lists = [random.Random(i).sample(WORDS, 4) for i in range(20)]
+    texts += [" ".join(f"in the {word} of the" for word in words) for words in lists]
     table = count_weights(texts, recipe(siblings="keep").replace(threshold=0.5))
     tokens = [cut(text, "auto") for text in texts]
     names = Names(list({frozenset(itertools.pairwise(t)) or tuple(t): t for t in tokens}.values()))
@@ -120,6 +124,11 @@ def test_penalties_of_all_pairs_follow_the_definition(seed):
     expected = [names.penalty(tokens[a], tokens[b]) for a, b in zip(later, earlier, strict=True)]
     assert penalty.tolist() == expected
     assert len(set(expected)) > 5
+    last = list(itertools.combinations(tokens[-24:], 2))
+    assert max(names.of_end(a, b) for a, b in last) >= 0.3
+    lists = [(a, b) for a, b in last if names.of_slots(a, b) > 0]
+    filled = [[frame for frame, _ in fillings(a) & fillings(b) if frame in names.slots] for a, b in lists]
+    assert any(len(frames) > len(set(frames)) for frames in filled)
     parts = {4: [names.of_lead], 8: [names.of_slots], 32: [names.of_subject, names.of_swap], 64: [names.of_end]}
     for bit, of_bit in (parts | {128: [names.of_crowd]}).items():
         found = [any(part(tokens[a], tokens[b]) > 0 for part in of_bit) for a, b in zip(later, earlier, strict=True)]

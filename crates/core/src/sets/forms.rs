@@ -57,12 +57,8 @@ impl Forms {
             };
             let num_rare = usual.iter().take_while(|one| is_rare(one)).count();
             let usual: HashSet<u64> = usual[num_rare..].iter().map(|&(_, one)| one).collect();
-            let num_usual = |(_, form): &(u32, Form)| {
-                let own = form.fillings.iter();
-                own.filter(|one| usual.contains(one)).count()
-            };
-            let most_usual = same.iter().map(num_usual).max().unwrap_or(0);
-            let penalty = same[0].1.penalty(most_usual);
+            let penalties = same.iter().map(|(_, form)| form.penalty(&usual));
+            let penalty = penalties.fold(f64::INFINITY, f64::min);
             if penalty <= 0.0 {
                 continue;
             }

@@ -163,16 +163,11 @@ impl Compared {
             let ends = [differs(&self.a, new_a), differs(&self.b, new_b)];
             let are_less = |share| share * (new_a.len() + new_b.len()) < *num_all;
             let is_end = ends != [false; 2] && are_less(FEWEST_ALIKE);
-            let mut penalty = if is_end { END_PENALTY } else { 0.0 };
-            if ends == [true; 2] && are_less(FEWEST_PARTS) {
-                let (left_a, left_b) = left_of_lead(a, b);
-                penalty += if (left_a | left_b) & TITLE != 0 {
-                    PART_PENALTY
-                } else {
-                    0.0
-                };
-            }
-            penalty
+            let in_title = |(left_a, left_b): (u32, u32)| (left_a | left_b) & TITLE != 0;
+            let is_part = ends == [true; 2] && are_less(FEWEST_PARTS);
+            let is_part = is_part && in_title(left_of_lead(a, b));
+            let of_parts = if is_part { PART_PENALTY } else { 0.0 };
+            of_parts + if is_end { END_PENALTY } else { 0.0 }
         })
     }
 
@@ -203,12 +198,9 @@ impl Compared {
                 |token: &&u32| has_lead && one.leads_with(left, **token) || is_repeated(token);
             2 * new.iter().filter(is_name).count() >= new.len()
         };
-        match is_named(a, left_a, &own_a, &own_b, new_a)
-            && is_named(b, left_b, &own_b, &own_a, new_b)
-        {
-            true => most,
-            false => 0.0,
-        }
+        let is_swap = is_named(a, left_a, &own_a, &own_b, new_a)
+            && is_named(b, left_b, &own_b, &own_a, new_b);
+        if is_swap { most } else { 0.0 }
     }
 
     /// Returns the distinct tokens of each document that are not in the other.

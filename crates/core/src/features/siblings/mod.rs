@@ -32,6 +32,8 @@ const LONGEST_FILLING: usize = 3;
 const FRAME: usize = 2;
 /// Minimum number of different fillings of a slot; each is in at most one of as many documents.
 const FEWEST_FILLINGS: usize = 3;
+/// A filling holds the bits of its frame from this one on, so that fillings of one slot follow each other.
+const FRAME_SHIFT: u32 = 32;
 /// Stand for the tokens before the first and after the last one.
 const BEFORE: u64 = 0x7374_6172_7473_6C6F;
 const AFTER: u64 = 0x656E_6473_736C_6F74;
@@ -162,5 +164,6 @@ fn append(sum: u64, token: u64) -> u64 {
 /// Returns the filling of a slot.
 #[inline]
 fn filling(frame: u64, tokens: &[u64]) -> u64 {
-    mix64(frame.wrapping_add(mix64(tokens.iter().copied().fold(0, append))))
+    let tokens = mix64(tokens.iter().copied().fold(0, append));
+    frame >> FRAME_SHIFT << FRAME_SHIFT | mix64(frame.wrapping_add(tokens)) >> (64 - FRAME_SHIFT)
 }

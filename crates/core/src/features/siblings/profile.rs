@@ -1,9 +1,11 @@
 //! What names a document, and how do two documents differ?
 
 use std::cmp::Reverse;
+use std::collections::HashSet;
 
 use super::{
-    DIGIT, LEAD, LEAD_WINDOW, NUMBER, NameTable, SLOT_TOKENS, Scratch, each_frame, filling,
+    DIGIT, FRAME_SHIFT, LEAD, LEAD_WINDOW, NUMBER, NameTable, SLOT_TOKENS, Scratch, each_frame,
+    filling,
 };
 use crate::features::distinct::Distinct;
 use crate::features::weights::MAX_WEIGHT;
@@ -30,9 +32,12 @@ pub struct Form {
 }
 
 impl Form {
-    /// Returns the least penalty of two documents with these slots that share at most so many fillings.
-    pub fn penalty(&self, num_equal: usize) -> f64 {
-        slot_penalty(self.num_slots, num_equal.min(self.num_slots))
+    /// Returns the least penalty of this document and another with these slots that share some of these fillings only.
+    pub fn penalty(&self, some: &HashSet<u64>) -> f64 {
+        let slots = self.fillings.iter().filter(|one| some.contains(one));
+        let mut slots: Vec<u64> = slots.map(|one| one >> FRAME_SHIFT).collect();
+        slots.dedup();
+        slot_penalty(self.num_slots, slots.len())
     }
 }
 
@@ -277,16 +282,10 @@ fn beginning_of(token: &[u8]) -> u64 {
 
 /// Returns a bit for each pair of consecutive characters of a token, hashed.
 fn pairs_of(token: &str) -> u64 {
-    let mut pairs = 0;
-    let mut before = None;
-    for scalar in token.chars().map(u64::from) {
-        if let Some(before) = before {
-            let pair: u64 = before * 0x11_0000 + scalar;
-            pairs |= 1 << (pair.wrapping_mul(GOLDEN) >> 58);
-        }
-        before = Some(scalar);
-    }
-    pairs
+    let scalars = || token.chars().map(u64::from);
+    let pairs = scalars().zip(scalars().skip(1));
+    let pairs = pairs.map(|(a, b)| (a * 0x11_0000 + b).wrapping_mul(GOLDEN) >> 58);
+    pairs.fold(0, |all, pair| all | 1 << pair)
 }
 
 impl Names {
@@ -329,15 +328,8 @@ impl Names {
     }
 
     /// Whether a token, 32 bits of it, is one of the first ones at these places.
-    pub(super) fn leads_with(&self, places: u32, token: u32) -> bool {
-        let is_it = |&(place, one): &(usize, &u64)| {
-            places >> place & 1 == 1 && one >> 32 == u64::from(token)
-        };
-        self.lead()
-            .iter()
-            .take(LEAD)
-            .enumerate()
-            .any(|one| is_it(&one))
+    pub(super) fn leads_with(&self, bits: u32, token: u32) -> bool {
+        places(bits).any(|place| self.lead()[place] >> 32 == u64::from(token))
     }
 
     /// Returns the tokens without a digit that are repeated: 32 bits of each, how it begins, and its rarity, which
@@ -424,10 +416,8 @@ fn of_lead(a: &Names, b: &Names) -> f64 {
         }
         _ => 0.0,
     };
-    match is_marked(a, left_a, b) || is_marked(b, left_b, a) {
-        true => of_words + MARK,
-        false => of_words,
-    }
+    let is_part = is_marked(a, left_a, b) || is_marked(b, left_b, a);
+    of_words + if is_part { MARK } else { 0.0 }
 }
 
 /// The penalty for a first token that one document repeats and the other does not hold.
@@ -462,14 +452,8 @@ const SUBJECT_SCALE: f64 = 150.0;
 /// Returns the part of the penalty for slots that both documents have and fill differently.
 fn of_slots(a: &Names, b: &Names) -> f64 {
     let ((frames_a, fillings_a, ..), (frames_b, fillings_b, ..)) = (a.after_lead(), b.after_lead());
-    if frames_a.is_empty() || frames_b.is_empty() {
-        return 0.0;
-    }
-    let num_slots = num_shared(frames_a, frames_b);
-    if num_slots == 0 {
-        return 0.0;
-    }
-    let num_equal = num_shared(fillings_a, fillings_b).min(num_slots);
+    let num_slots = num_shared(frames_a, frames_b, 0);
+    let num_equal = num_shared(fillings_a, fillings_b, FRAME_SHIFT);
     slot_penalty(num_slots, num_equal)
 }
 
@@ -479,7 +463,7 @@ const EQUAL_SLOTS: usize = 4;
 /// Returns the penalty for so many common slots, of which so many are filled alike.
 fn slot_penalty(num_slots: usize, num_equal: usize) -> f64 {
     // Few slots tell little, as if there were some more, which are equal.
-    (num_slots - num_equal) as f64 / (2 * (num_slots + EQUAL_SLOTS)) as f64
+    num_slots.saturating_sub(num_equal) as f64 / (2 * (num_slots + EQUAL_SLOTS)) as f64
 }
 
 /// Whether two tokens share most of their pairs of characters: a Dice coefficient of 0.6.
@@ -488,11 +472,13 @@ fn are_alike(a: u64, b: u64) -> bool {
     10 * (a & b).count_ones() >= 3 * (a.count_ones() + b.count_ones())
 }
 
-/// Returns the number of elements in both ascending lists.
-fn num_shared(a: &[u64], b: &[u64]) -> usize {
-    let (mut i, mut j, mut num) = (0, 0, 0);
+/// Returns the number of elements in both ascending lists; those with the same bits from `bit` on count once.
+fn num_shared(a: &[u64], b: &[u64], bit: u32) -> usize {
+    let (mut i, mut j, mut num, mut last) = (0, 0, 0, None);
     while i < a.len() && j < b.len() {
-        num += usize::from(a[i] == b[j]);
+        if a[i] == b[j] {
+            num += usize::from(last.replace(a[i] >> bit) != Some(a[i] >> bit));
+        }
         let (forward, back) = (a[i] <= b[j], b[j] <= a[i]);
         i += usize::from(forward);
         j += usize::from(back);
