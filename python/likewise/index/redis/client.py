@@ -453,8 +453,10 @@ class Client:
         begun, verdict = time.monotonic(), None
         try:
             log, decision = self._decision(log, position, operation.payload, row, operation.second, operation.nonce)
-            if decision is not None and len(verdict := decision.verdict()) > MAX_BYTES:
-                raise _Undecidable(f"the verdict has {len(verdict)} bytes, above {MAX_BYTES} bytes")
+            if decision is not None:
+                verdict = decision.verdict()
+                if len(verdict) > MAX_BYTES:
+                    raise _Undecidable(f"the verdict has {len(verdict)} bytes, above {MAX_BYTES} bytes")
         except _Undecidable as error:
             # An operation without a verdict would stop the log.
             verdict = self.rule.rejected(
