@@ -71,7 +71,7 @@ impl Index {
             let row = MemoryRow::of_batch(documents, place, first_row + added as u32);
             MemoryRow {
                 id: ids[place],
-                shape: row.shape | u8::from(staged.collapsed[added]) * COLLAPSED,
+                shape: row.shape | (u8::from(staged.collapsed[added]) * COLLAPSED),
                 verdict: staged.verdicts[added],
                 levels: &levels[added],
                 ..row

@@ -508,6 +508,7 @@ pub struct ClusterDecision {
 #[pymethods]
 impl ClusterDecision {
     /// What must be read now: partition, names of strings, names and fields of hashes. Each partition occurs once.
+    #[allow(clippy::type_complexity)]
     fn wanted(&self, py: Python<'_>) -> Result<Vec<(u32, Vec<u8>, Vec<u8>)>> {
         let round = run(py, 0, |_| asked(self.held().wanted()))?;
         let shown = round.into_iter();

@@ -167,7 +167,7 @@ impl Packed for Changed {
     fn put(&self, rules: &Rules, out: &mut Vec<u8>) {
         self.reference.put(rules, out);
         let has_kept_id = self.kept_id.is_some();
-        out.push(u8::from(self.enters) * ADDED | u8::from(has_kept_id) * HAS_KEPT_ID);
+        out.push((u8::from(self.enters) * ADDED) | (u8::from(has_kept_id) * HAS_KEPT_ID));
         self.record.put(rules, out);
         self.kept_id.iter().for_each(|id| id.put(rules, out));
     }

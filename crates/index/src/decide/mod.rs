@@ -299,11 +299,7 @@ pub fn decide<'d>(
                     };
                     (Some(evidence), Standing::Collapsed(levels))
                 }
-                None => {
-                    let (levels, best) =
-                        staged.member(&mut lookup, &asked, &seen, &mut near, &mut scratch)?;
-                    (best, Standing::Member(levels))
-                }
+                None => staged.member(&mut lookup, &asked, &seen, &mut near, &mut scratch)?,
             };
             staged.push(rules, &mut lookup.keys, id, &asked, evidence, standing);
         }
@@ -343,7 +339,7 @@ impl StagedBatch<'_> {
         Ok(true)
     }
 
-    /// The levels of a document that does not collapse, and the best evidence against it. `near` are the documents of the
+    /// The best evidence against a document that does not collapse, and its standing. `near` are the documents of the
     /// batch near it; `scratch` is space for rows of the batch, and committed ones.
     fn member(
         &mut self,
@@ -352,7 +348,7 @@ impl StagedBatch<'_> {
         seen: &Seen,
         near: &mut Vec<Near>,
         (of_batch, committed): &mut (Vec<u32>, Vec<u32>),
-    ) -> Result<(Vec<(u16, u8)>, Option<Evidence>), Error> {
+    ) -> Result<(Option<Evidence>, Standing), Error> {
         let mut own = OwnSet::new(*asked);
         of_batch.clear();
         committed.clear();
@@ -373,6 +369,6 @@ impl StagedBatch<'_> {
             true => None,
             false => self.best(lookup, &mut own, near, best),
         };
-        Ok((levels, best))
+        Ok((best, Standing::Member(levels)))
     }
 }
