@@ -144,7 +144,9 @@ def readable(evidence: Path) -> Iterator[None]:
     try:
         yield
     except (OSError, pa.ArrowException, KeyError) as error:
-        raise InvalidInput("the evidence of the run is missing or damaged; repeat the run", str(evidence)) from error
+        reason = str(error).splitlines()[0]
+        advice = f"the evidence of the run is missing or damaged ({reason}); make it readable, or repeat the run"
+        raise InvalidInput(advice, str(evidence)) from error
 
 
 def read_evidence(path: Path, columns: Sequence[str] = ()) -> ArrowTable:
