@@ -144,7 +144,7 @@ def readable(evidence: Path) -> Iterator[None]:
     try:
         yield
     except (OSError, pa.ArrowException, KeyError) as error:
-        reason = str(error).splitlines()[0]
+        reason = (str(error).splitlines() or [type(error).__name__])[0]
         advice = f"the evidence of the run is missing or damaged ({reason}); make it readable, or repeat the run"
         raise InvalidInput(advice, str(evidence)) from error
 
