@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from likewise.arrays import ArrowColumn, ArrowSchema, ArrowTable
-from likewise.errors import InvalidInput
+from likewise.errors import InvalidInput, reason_of
 from likewise.io.tables.columns import constant_column, nullable_text_column, number_column, text_column
 from likewise.recipe.recipe import Recipe
 
@@ -144,9 +144,9 @@ def readable(evidence: Path) -> Iterator[None]:
     try:
         yield
     except (OSError, pa.ArrowException, KeyError) as error:
-        reason = (str(error).splitlines() or [type(error).__name__])[0]
-        advice = f"the evidence of the run is missing or damaged ({reason}); make it readable, or repeat the run"
-        raise InvalidInput(advice, str(evidence)) from error
+        advice = "make it readable, or repeat the run"
+        reason = f"the evidence of the run is missing or damaged ({reason_of(error)}); {advice}"
+        raise InvalidInput(reason, str(evidence)) from error
 
 
 def read_evidence(path: Path, columns: Sequence[str] = ()) -> ArrowTable:
