@@ -103,6 +103,10 @@ def test_columns_of_ids_are_told_from_those_of_texts(tmp_path):
                 call(missing.fill_null(2.0))
             with pytest.raises(likewise.InvalidInput, match="ids have type int; expected"):
                 call(5)
+        # A method for one document, called with the ids of many
+        with pytest.raises(likewise.InvalidInput, match="ids must be text or integers") as caught:
+            index.check_and_add([str(number) for number in range(1000)], "a")
+        assert len(str(caught.value)) < 200
 
 
 def test_ids_that_come_twice_name_the_option_of_the_door(tmp_path):

@@ -1,6 +1,7 @@
 """Ids of documents: text, or whole numbers in decimal."""
 
 import contextlib
+import reprlib
 from collections.abc import Iterable, Iterator, Sized
 from itertools import islice
 from typing import TypeVar
@@ -93,7 +94,7 @@ def one_id(name: object, row: int | None = None) -> str:
     if is_null(name):
         raise InvalidInput("the id is null; ids must be text or integers", row=row)
     if isinstance(name, bool) or not hasattr(name, "__index__"):
-        raise InvalidInput(f"the id is {name!r}; ids must be text or integers", row=row)
+        raise InvalidInput(f"the id is {reprlib.repr(name)}; ids must be text or integers", row=row)
     return str(name.__index__())
 
 

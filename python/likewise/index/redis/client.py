@@ -455,7 +455,8 @@ class Client:
         begun = time.monotonic()
         try:
             log, decision = self._decision(log, position, operation.payload, row, operation.second, operation.nonce)
-            verdict = decision.verdict() if decision is not None else b""
+            with _deciding():
+                verdict = decision.verdict() if decision is not None else b""
             if len(verdict) > MAX_BYTES:
                 raise _Undecidable(f"the verdict has {len(verdict)} bytes, above {MAX_BYTES} bytes")
         except _Undecidable as error:

@@ -411,10 +411,8 @@ class Nodes:
     def _hear(
         self, requests: Sequence[Request], replies: list[Any], asked: tuple[Address, Any, list[int], bool]
     ) -> Exception | None:
-        """Read the replies of one node: its address, connection, requests, and whether replicas confirm them.
-
-        Return the reason if a request must be repeated.
-        """
+        """Read the replies of one node, and return the reason if a request must be repeated."""
+        # Whether replicas confirm the requests comes last.
         address, connection, numbers, waits = asked
         problem: Exception | None = None
         found: dict[int, Any] = {}
