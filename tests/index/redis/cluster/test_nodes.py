@@ -214,13 +214,13 @@ def two_maps():
 
 @pytest.mark.parametrize("error", [exceptions.ResponseError("CLUSTERDOWN"), exceptions.ConnectionError("closed")])
 def test_a_node_that_fails_is_not_asked_for_the_slots_again(two_maps, error):
-    two_maps._hear([PLAIN], [None], OLD, Fails(error), [0], waits=False)
+    two_maps._hear([PLAIN], [None], (OLD, Fails(error), [0], False))
     two_maps._find_slots()
     assert two_maps.addresses == [NEW]
 
 
 def test_a_moved_slot_is_asked_for_where_the_error_says(two_maps):
-    two_maps._hear([PLAIN], [None], OLD, Fails(exceptions.MovedError("7 other:3")), [0], waits=False)
+    two_maps._hear([PLAIN], [None], (OLD, Fails(exceptions.MovedError("7 other:3")), [0], False))
     assert two_maps._slots[6:9] == [OLD, OTHER, OLD]
 
 

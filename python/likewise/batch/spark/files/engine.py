@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -486,5 +486,5 @@ def _stamp(source: Any) -> dict[str, Any]:
         "mtime_ns": stat.st_mtime_ns,
         "reader": type(source).__name__,
         "delimiter": getattr(source, "delimiter", None),
-        "rules": asdict(source.rules),
+        "rules": source.rules._asdict(),
     }
