@@ -84,7 +84,7 @@ impl Bucket {
 }
 
 /// The listed features as they are looked up: by the number of their bucket, and 27 bits that tell features of one
-/// bucket apart. One of ten million features that are not listed looks like one that is.
+/// bucket apart. One of 17 million features that are not listed looks like one that is.
 #[derive(Debug, Clone)]
 struct Buckets {
     buckets: Box<[Bucket]>,

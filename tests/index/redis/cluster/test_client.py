@@ -3,6 +3,7 @@
 import os
 import secrets
 import signal
+from functools import partial
 
 import pytest
 
@@ -501,10 +502,21 @@ class Selective(ModelRule):
         return super().decide(payload, *arguments)
 
 
-def test_an_operation_that_cannot_be_decided_is_rejected_and_the_index_stays_usable(group):
+class Unread(Selective):
+    """A rule whose decision on one operation has no verdict."""
+
+    def decide(self, payload, *arguments):
+        decision = ModelRule.decide(self, payload, *arguments)
+        if payload == self.payload:
+            decision.verdict = partial(Selective.decide, self, payload)
+        return decision
+
+
+@pytest.mark.parametrize("kind", [Selective, Unread])
+def test_an_operation_that_cannot_be_decided_is_rejected_and_the_index_stays_usable(group, kind):
     payload = payload_of(ADD, ((1, TEXTS[1]),))
     client, other = group.client(), group.client(Options(wait_s=0.0))
-    client.rule = other.rule = Selective(payload)
+    client.rule = other.rule = kind(payload)
     before = client.log().end
     message = f"operation {before} of client {client._name.hex()}, which changed nothing: a record is damaged"
     with pytest.raises(StoreError, match=message):
