@@ -1,8 +1,8 @@
 """Count the shipped lines by package: Rust without its tests, Python, Lua, and the pages.
 
 ``python tools/count_lines.py`` prints lines, and code lines (without blank lines, comments and docstrings);
-``--write`` lowers the limits of tests/structure/lines.csv to the lines of today. A limit is raised only by a row of the
-table "Lines bought" in ARCHITECTURE.md, which says what for.
+``--write`` lowers the limits of tests/structure/lines.csv to the lines of today. A limit is raised only with the lines
+that were bought, and what for.
 """
 
 import argparse
@@ -88,19 +88,19 @@ def counted() -> dict[str, tuple[int, int]]:
     return {package: (lines[package], code[package]) for package in sorted(lines)}
 
 
-def limits() -> dict[str, int]:
-    """Return the limit of lines of each package, without what ARCHITECTURE.md says was bought."""
+def limits() -> list[dict[str, str]]:
+    """Return the limit of lines of each package, how many of them were bought since the first limits, and what for."""
     with LIMITS.open(encoding="utf-8", newline="") as file:
-        return {row["package"]: int(row["lines"]) for row in csv.DictReader(file)}
+        return list(csv.DictReader(file))
 
 
-def bought() -> dict[str, int]:
-    """Return the lines that the table of ARCHITECTURE.md adds to the limits."""
-    text = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
-    found: collections.Counter[str] = collections.Counter()
-    for package, lines in re.findall(r"^\| `([\w/]+)` \| (\d+) \|", text.partition("## Lines bought")[2], re.MULTILINE):
-        found[package] += int(lines)
-    return dict(found)
+def lower(lines: dict[str, int]) -> None:
+    """Lower the limits to so many lines."""
+    rows = [row | {"lines": str(min(lines[row["package"]], int(row["lines"])))} for row in limits()]
+    with LIMITS.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.DictWriter(file, rows[0], lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)
 
 
 def main() -> None:
@@ -109,11 +109,7 @@ def main() -> None:
     parser.add_argument("--write", action="store_true", help="lower the limits to the lines of today")
     found = counted()
     if parser.parse_args().write:
-        known = limits() if LIMITS.exists() else {}
-        rows = [(package, min(lines, known.get(package, lines))) for package, (lines, _) in found.items()]
-        LIMITS.write_text(
-            "\n".join(["package,lines", *(f"{a},{b}" for a, b in rows), ""]), encoding="utf-8", newline="\n"
-        )
+        lower({package: lines for package, (lines, _) in found.items()})
     for package, (lines, code) in found.items():
         print(f"{lines:7} {code:7}  {package}")
     print(f"{sum(a for a, _ in found.values()):7} {sum(b for _, b in found.values()):7}  all")

@@ -50,3 +50,26 @@ def test_a_long_paragraph_is_found():
     text = "# A\n\nshort\n\n" + "word \n" * 101 + "\n- item\n- item\n"
     assert [len(paragraph) > MAX_CHARACTERS for paragraph in paragraphs(text)] == [False, True, False, False]
     assert words("one two\n| three |\n") == 2
+
+
+def places_of(cell):
+    """Return the places that a cell names, each as the paths that it may stand for."""
+    named = re.findall(r"`([\w./-]*(?:/\w+|\.(?:py|rs|md)))`", cell)
+    folders = [name for name in named if not name.endswith((".py", ".rs", ".md"))]
+    alone = [name for name in named if "/" not in name]
+    # Names without a folder are in the folder that is named beside them.
+    wanted = [name for name in named if not (alone and name in folders)]
+    return [[name, *(f"{folder}/{name}" for folder in folders)] for name in wanted]
+
+
+def test_a_change_needs_at_most_three_places():
+    text = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
+    assert len(text.replace("|", " ").split()) <= MAX_WORDS
+    rows = re.findall(r"^\| (.*) \| (.*) \|$", text.partition("## To change X")[2].partition("\n## ")[0], re.MULTILINE)
+    assert len(rows) > 20
+    for what, where in rows[1:]:
+        places = places_of(where)
+        assert len([place for place in places if not place[0].startswith(("tests", "docs"))]) <= 3, what
+        for place in places:
+            exists = [(ROOT / top / path).exists() for path in place for top in ("", "python/likewise")]
+            assert any(exists), place
