@@ -158,7 +158,7 @@ FUZZ_TARGETS := text lines records packed tables segment
 
 .PHONY: fuzz
 fuzz: build ## Feed any bytes to every reader, FUZZ_SECONDS each (fuzz/README.md)
-	command -v cargo-fuzz >/dev/null || cargo install cargo-fuzz --locked --quiet
+	command -v cargo-fuzz >/dev/null || cargo install cargo-fuzz --locked --quiet --debug
 	cargo fuzz build -s none
 	mkdir -p fuzz/corpus && tar -xzf fuzz/corpus.tar.gz --skip-old-files -C fuzz/corpus
 	@printf '%s\n' $(FUZZ_TARGETS) | xargs -P $(CORES) -I TARGET $(SHELL) -c 'mkdir -p fuzz/corpus/TARGET; \
