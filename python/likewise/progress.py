@@ -2,6 +2,7 @@
 
 import sys
 import time
+from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -88,8 +89,8 @@ def _escape(character: str) -> str:
     return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
 
 
-def no_progress(event: Event) -> None:
-    """Ignore an event."""
+#: Ignores an event.
+no_progress: Progress = deque[Event](maxlen=0).append
 
 
 @contextmanager

@@ -6,7 +6,7 @@ verdict. At or above the threshold, it stores the pairs that the run compared, s
 run's counts.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO, Unpack
 
@@ -24,9 +24,9 @@ from likewise.errors import InvalidParameter, check_integer
 from likewise.io.output.evidence import NearPairFacts, pair_schema, pair_table
 from likewise.io.output.row_files import PairWriter
 from likewise.io.remote import file_for
-from likewise.job.options import FileRun, RunContext, Timing
+from likewise.job.options import FileRun, RunContext
 from likewise.job.output import Job
-from likewise.progress import Progress, StageAdvanced, StageFinished, StageStarted, shows_progress, taken
+from likewise.progress import Progress, shows_progress, stage, taken
 from likewise.recipe.fields import RecipeFields
 from likewise.recipe.methods import Exact, SimHashDistance
 from likewise.recipe.recipe import GivenRecipe, Recipe, as_recipe
@@ -80,10 +80,11 @@ def write_near_pairs(
         lowest = {"within": max(d for d in range(near.bits + 1) if near.similarity(d) >= floor)}
     lowered = recipe.replace(**lowest)
     num_pairs = 0
-    context.progress(StageStarted("storing pairs", len(collapsed.order), "documents"))
-    began = Timing.now()
-    with pq.ParquetWriter(path, schema, compression="zstd") as writer:
-        for pairs, similarity, penalty in _found(documents, collapsed, recipe, lowered, context):
+    with (
+        stage(context.progress, "storing pairs", len(collapsed.order), "documents") as advance,
+        pq.ParquetWriter(path, schema, compression="zstd") as writer,
+    ):
+        for pairs, similarity, penalty in _found(documents, collapsed, recipe, lowered, context, advance):
             sides = [side.astype(np.int64) for side in (pairs.later, pairs.earlier)]
             places = [documents.places(collapsed.order[side].astype(np.int64)) for side in sides]
             distance = None if pairs.distance is None else pairs.distance.astype(np.int32)
@@ -92,7 +93,6 @@ def write_near_pairs(
                 pair_table(schema, (sides[0], sides[1]), (places[0], places[1]), similarity, distance, sizes, penalty)
             )
             num_pairs += len(similarity)
-    context.progress(StageFinished("storing pairs", Timing.now() - began))
     return {"stored_pairs": {"floor": floor, "num_pairs": num_pairs}}
 
 
@@ -102,6 +102,7 @@ def _found(
     recipe: Recipe,
     lowered: Recipe,
     context: RunContext,
+    advance: Callable[[int], None],
 ) -> Iterator[tuple[Candidates, NDArray[np.float64], NDArray[np.float64]]]:
     """Yield matching pairs of positions in order of the later one, with their similarities and penalties."""
     timing = context.timing
@@ -123,7 +124,7 @@ def _found(
                     pairs = pairs.select(compared)
                     penalty, _ = verifier.differences(pairs.later, pairs.earlier, penalties_only=True)
                     yield pairs, similarity[compared], penalty
-            context.progress(StageAdvanced("storing pairs", found.high))
+            advance(found.high)
 
 
 def _were_compared(
@@ -162,7 +163,8 @@ def pair_files(
 ) -> dict[str, Any]:
     """Write all verified pairs of the documents in files."""
     recipe = recipe_of_files(recipe, fields, against=against).resolve()
-    check_references(against, recipe, keep_sketches=False)
+    if against:
+        check_references(recipe)
     counts = PairCounts(check_integer("max_pairs", max_pairs, 0, 2**63))
     with Job(None, run or FileRun(), taken(progress)) as job:
         job.target = None if output == "-" and stdout is not None else job.enter(file_for(output))

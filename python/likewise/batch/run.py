@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from likewise.arrays import ArrowTable, slices
 from likewise.batch.budget.room import Room
-from likewise.batch.decide.decision import Decision, decide
+from likewise.batch.decide.decision import Decision, VerdictLog, decide
 from likewise.batch.read.columns import HeldDocuments, with_references_first
 from likewise.batch.read.documents import Collapsed, Documents, References, collapse
 from likewise.batch.read.ingest import open_documents, weighed_files
@@ -40,9 +40,9 @@ def ordered(documents: Documents, recipe: Recipe, context: RunContext) -> Collap
         return collapse(documents, recipe, with_references_first(documents, recipe.keep))
 
 
-def decided(documents: Documents, recipe: Recipe, context: RunContext) -> Decision:
+def decided(documents: Documents, recipe: Recipe, context: RunContext, log: VerdictLog | None = None) -> Decision:
     """Return the verdicts on documents, by a resolved recipe."""
-    return decide(documents, ordered(documents, recipe, context), recipe, context)
+    return decide(documents, ordered(documents, recipe, context), recipe, context, log)
 
 
 def evidence(documents: Documents, recipe: Recipe, decision: Decision, kept_ids: Sequence[str] = ()) -> ArrowTable:
@@ -129,7 +129,7 @@ def bounded_run(
     memory_bytes = job.options.memory_bound()
     if memory_bytes is None:
         return None
-    if beside is not None and (beside.create is not None or beside.against is not None):
+    if beside is not None:
         raise InvalidParameter("memory", "does not limit the memory of an index; remove --memory or the index")
     from likewise.batch.memory import BoundedRun
 

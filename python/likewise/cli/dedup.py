@@ -156,7 +156,8 @@ def command(
     from likewise.batch.write.groups import GroupColumns
 
     asked, references = _told_apart(against)
-    use = IndexUse(options.pop("index"), asked, options.pop("add"))
+    of_index = (options.pop("index"), asked, options.pop("add"))
+    use = IndexUse(*of_index) if any(of_index) else None
     of_spark = {name: options.pop(name) for name in ("master", "checkpoint_dir", "driver_memory")}
     elsewhere = _engine(options.pop("engine"), of_spark)
     base = "default" if elsewhere is None else "online"

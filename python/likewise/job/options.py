@@ -9,7 +9,7 @@ from typing import BinaryIO, Literal, NamedTuple, Self, get_args
 
 from likewise.errors import InvalidParameter, check_choice, check_integer, num_threads, take_bytes
 from likewise.io.source.source import DEFAULT_MAX_BAD_ROWS, NO_LIMIT, BadRowLimit, ReadRules, TokenRules, bad_row_limit
-from likewise.progress import Progress, no_progress
+from likewise.progress import Progress, no_progress, stage
 from likewise.recipe.recipe import Recipe
 from likewise.recipe.rules import BYTE_TOKENS, USER_TOKENS, fields_read, role_names
 
@@ -186,11 +186,6 @@ class Timing:
             with self._lock:
                 self._wall[stage] = self._wall.get(stage, 0.0) + time.perf_counter() - began
 
-    @staticmethod
-    def now() -> float:
-        """Return the current time of the clock used for stages."""
-        return time.perf_counter()
-
     def to_dict(self) -> dict[str, object]:
         """Return ``total_s``, ``wall_s`` by stage (summing to about the total), ``thread_s`` (sums over threads)."""
         return {
@@ -210,3 +205,9 @@ class RunContext:
     def with_rules(self, rules: RunRules) -> Self:
         """Return the same context with other rules."""
         return type(self)(rules, self.timing, self.progress)
+
+    @contextmanager
+    def stage(self, name: str, wall: str, unit: str) -> Iterator[None]:
+        """Report and measure the body as a stage of unknown size, as a context."""
+        with stage(self.progress, name, 0, unit), self.timing.wall(wall):
+            yield

@@ -21,9 +21,9 @@ from likewise.io.output.whole import scratch_directory
 from likewise.io.places import Watch, check_home, check_unchanged, stamps
 from likewise.io.remote import RemoteDirectory, is_remote, local_path
 from likewise.io.source.source import InputFile
-from likewise.job.options import FileRun, RunContext, Timing
+from likewise.job.options import FileRun, RunContext
 from likewise.job.reading import found_inputs, listed
-from likewise.progress import Progress, StageFinished, StageStarted, Warned
+from likewise.progress import Progress, Warned
 from likewise.recipe.recipe import Recipe
 
 _Entered = TypeVar("_Entered")
@@ -119,11 +119,8 @@ class Job:
     def writing(self) -> Iterator[Path]:
         """Measure and report the writing of outputs to the yielded directory."""
         self.check_own()
-        self.context.progress(StageStarted("writing", 0, "bytes"))
-        began = Timing.now()
-        with self.context.timing.wall("writing"):
+        with self.context.stage("writing", "writing", "bytes"):
             yield self.work
-        self.context.progress(StageFinished("writing", Timing.now() - began))
 
     def table(self, name: str, what: str, tables: Iterable[Any], schema: ArrowSchema) -> None:
         """Write tables to one file; without an output, only iterate over them."""

@@ -25,8 +25,7 @@ from likewise import _native
 from likewise.arrays import frozen, slices
 from likewise.batch.decide.verification import Verifier
 from likewise.batch.read.documents import Collapsed, Documents, each_part
-from likewise.job.options import RunContext, RunRules, Timing
-from likewise.progress import StageFinished, StageStarted
+from likewise.job.options import RunContext, RunRules
 from likewise.recipe.fields import PACKAGE_HASHES
 from likewise.recipe.methods import MinHash
 from likewise.recipe.recipe import Recipe
@@ -87,18 +86,13 @@ def with_chosen_threshold(
     context: RunContext,
     parts: RunParts | None = None,
 ) -> tuple[Recipe, dict[str, Any]]:
-    """Return the resolved recipe with a numeric threshold, and the summary fields about the choice."""
-    if not recipe.needs_threshold:
-        return recipe, {}
+    """Return the resolved recipe with the threshold that it leaves open, and the summary fields about the choice."""
     facts = None if parts is None else _known(parts.directory)
     if parts is not None:
         parts.has_threshold = facts is not None
     if facts is None:
-        context.progress(StageStarted("choosing the threshold", 0, "documents"))
-        began = Timing.now()
-        with context.timing.wall("choosing_the_threshold"):
+        with context.stage("choosing the threshold", "choosing_the_threshold", "documents"):
             facts = choose_threshold(documents, recipe, threads=context.threads).to_dict()
-        context.progress(StageFinished("choosing the threshold", Timing.now() - began))
         if parts is not None and parts.directory.is_dir():
             unfinished = parts.directory / f"{_KEPT}.unfinished"
             kept = {"checksum": _checksum(facts), "facts": facts}

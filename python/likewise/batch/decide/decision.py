@@ -25,7 +25,7 @@ from likewise.batch.search.opening import open_search
 from likewise.batch.search.search import BeyondReferences, Candidates, Search
 from likewise.errors import InvalidInput, InvalidParameter, counted
 from likewise.io.output.parts import Part, find_parts, is_whole, read_part, write_part
-from likewise.job.options import RunContext, Timing
+from likewise.job.options import RunContext
 from likewise.progress import Progress, StageAdvanced, StageFinished, StageStarted, Warned
 from likewise.recipe.methods import MinHash, SimHash, SimHashDistance
 from likewise.recipe.recipe import Recipe
@@ -370,7 +370,7 @@ def _by_leaders(
         if log is not None:
             log.note(verdicts, found.high, num_considered, search)
         progress(StageAdvanced("deciding", found.high))
-    progress(StageFinished("deciding", Timing.now() - began))
+    progress(StageFinished("deciding", time.perf_counter() - began))
     return verdicts._replace(num_considered=num_considered)
 
 
@@ -420,13 +420,13 @@ def _by_components(
                 penalty[later], differs[later] = verifier.differences(later, earlier)
                 fewest = verifier.num_features(later, earlier)
                 below[later] = similarity[later] < recipe.required_similarity(fewest, penalty[later])
-    progress(StageFinished("deciding", Timing.now() - began))
+    progress(StageFinished("deciding", time.perf_counter() - began))
     return verdicts._replace(below=below)
 
 
 def _start(progress: Progress, num_positions: int) -> float:
     progress(StageStarted("deciding", num_positions, "documents"))
-    return Timing.now()
+    return time.perf_counter()
 
 
 def _spread(

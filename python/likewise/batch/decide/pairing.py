@@ -1,5 +1,6 @@
 """All verified pairs, with collapsed documents expanded."""
 
+import time
 from collections.abc import Iterator
 from itertools import chain, pairwise
 from typing import NamedTuple
@@ -15,7 +16,7 @@ from likewise.batch.read.documents import Collapsed, Documents
 from likewise.batch.search.opening import open_search
 from likewise.batch.search.search import Across, Search, Splits, first_split_first
 from likewise.errors import InvalidParameter
-from likewise.job.options import RunContext, Timing
+from likewise.job.options import RunContext
 from likewise.progress import Progress, StageAdvanced, StageFinished, StageStarted, Warned
 from likewise.recipe.methods import MinHash, SimHash
 from likewise.recipe.recipe import Recipe
@@ -99,7 +100,7 @@ def verified_pairs(
     members = _Members(collapsed, documents.room, splits, is_distinct=is_distinct)
     num_positions = len(collapsed.order)
     progress(StageStarted("pairing", num_positions, "documents"))
-    began = Timing.now()
+    began = time.perf_counter()
     with timing.wall("candidates"):
         search = open_search(documents, collapsed, recipe, context)
         if splits is not None:
@@ -125,7 +126,7 @@ def verified_pairs(
     warning = crowd_warning(recipe, counts.num_crowded, counts.num_capped)
     if warning is not None:
         progress(Warned(warning))
-    progress(StageFinished("pairing", Timing.now() - began))
+    progress(StageFinished("pairing", time.perf_counter() - began))
 
 
 def _num_similar(
