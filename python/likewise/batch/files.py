@@ -22,7 +22,8 @@ from likewise.batch.decide.decision import Decision, VerdictLog, group_warning
 from likewise.batch.read.documents import Documents, References
 from likewise.batch.read.ingest import weighed_files
 from likewise.batch.read.resume import PARTS_VERSION, known_counts
-from likewise.batch.run import bounded_run, decided, evidence_of_overruled, evidence_tables, opened_run
+from likewise.batch.run import bounded_run, decided, opened_run
+from likewise.batch.write.evidence import evidence_of_overruled, evidence_tables, write_evidence
 from likewise.batch.write.groups import (
     GroupColumns,
     GroupRows,
@@ -46,9 +47,7 @@ from likewise.io.output.directory import (
     PAIRS,
     UNIQUE,
 )
-from likewise.io.output.evidence import write_evidence
-from likewise.io.places import place_named
-from likewise.io.remote import is_remote
+from likewise.io.places import is_remote, place_named
 from likewise.io.source.added import AddedFields
 from likewise.io.source.source import InputFile, Kept
 from likewise.job.options import FileRun, OnError, RunContext
@@ -301,7 +300,7 @@ class _Decided(NamedTuple):
         summary |= about_inputs(reading.found, documents, decision, asked.run, asked.copies)
         if asked.columns.count_by is not None:
             summary |= counts_by(documents, decision, asked.columns.count_by)
-        else:
+        elif len(reading.found.files) > 1:
             summary |= shrinkage_by_path(documents, decision)
         if asked.stays is not None:
             summary |= asked.stays.summary(documents, decision.overruled)
@@ -392,7 +391,7 @@ def _decided(
         parts=job.parts,
         references=reading.references,
     ) as opened:
-        facts, log = opened.facts, None if opened.parts is None else VerdictLog(opened.parts.directory)
+        facts, log = opened.facts, None if opened.parts is None else VerdictLog(opened.parts)
         documents = opened.documents
         if joined is not None:
             documents.bad_rows[:] = joined.bad_rows

@@ -6,6 +6,7 @@ verdict. At or above the threshold, it stores the pairs that the run compared, s
 run's counts.
 """
 
+import json
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO, Unpack
@@ -13,6 +14,7 @@ from typing import Any, BinaryIO, Unpack
 import numpy as np
 from numpy.typing import NDArray
 
+from likewise.arrays import ArrowSchema, ArrowTable
 from likewise.batch.against.references import check_references, find_references, recipe_of_files
 from likewise.batch.decide.pairing import MAX_PAIRS, PairCounts, verified_pairs
 from likewise.batch.decide.verification import Verifier, measured
@@ -21,9 +23,10 @@ from likewise.batch.run import bounded_run, opened_run, ordered
 from likewise.batch.search.opening import open_search
 from likewise.batch.search.search import Candidates, Splits
 from likewise.errors import InvalidParameter, check_integer
-from likewise.io.output.evidence import NearPairFacts, pair_schema, pair_table
+from likewise.io.output.evidence import PAIR_FACTS, NearPairFacts, Places
 from likewise.io.output.row_files import PairWriter
 from likewise.io.remote import file_for
+from likewise.io.tables.columns import number_column
 from likewise.job.options import FileRun, RunContext
 from likewise.job.output import Job
 from likewise.progress import Progress, shows_progress, stage, taken
@@ -72,7 +75,7 @@ def write_near_pairs(
 
     collapsed = ordered(documents, recipe, context)
     num_distinct = len(collapsed.order) + int(documents.num_empty > 0)
-    schema = pair_schema(
+    schema = _pair_schema(
         NearPairFacts(floor, recipe.measure, recipe.group, len(documents), num_distinct, recipe.recipe_id)
     )
     near, lowest = recipe.sketch, {"threshold": floor}
@@ -90,10 +93,50 @@ def write_near_pairs(
             distance = None if pairs.distance is None else pairs.distance.astype(np.int32)
             sizes = np.minimum(*(documents.num_features[collapsed.order[side]] for side in sides)).astype(np.int64)
             writer.write_table(
-                pair_table(schema, (sides[0], sides[1]), (places[0], places[1]), similarity, distance, sizes, penalty)
+                _pair_table(schema, (sides[0], sides[1]), (places[0], places[1]), similarity, distance, sizes, penalty)
             )
             num_pairs += len(similarity)
     return {"stored_pairs": {"floor": floor, "num_pairs": num_pairs}}
+
+
+def _pair_schema(facts: NearPairFacts) -> ArrowSchema:
+    """Return the schema of a file of stored pairs, with its facts, which the required similarity needs, as metadata."""
+    import pyarrow as pa
+
+    fields = []
+    for side in "ab":
+        fields += [
+            (f"rank_{side}", pa.int64()),
+            (f"row_{side}", pa.int64()),
+            (f"doc_id_{side}", pa.string()),
+            (f"file_{side}", pa.string()),
+            (f"offset_{side}", pa.int64()),
+            (f"length_{side}", pa.int64()),
+        ]
+    fields += [("similarity", pa.float64()), ("distance", pa.int32())]
+    fields += [("num_features", pa.int64()), ("penalty", pa.float64())]
+    return pa.schema(fields, metadata={PAIR_FACTS: json.dumps(facts._asdict(), sort_keys=True).encode()})
+
+
+def _pair_table(
+    schema: ArrowSchema,
+    ranks: tuple[NDArray[np.int64], NDArray[np.int64]],
+    places: tuple[Places, Places],
+    similarity: NDArray[np.float64],
+    distance: NDArray[np.int32] | None,
+    sizes: NDArray[np.int64],
+    penalty: NDArray[np.float64],
+) -> ArrowTable:
+    """Return stored pairs as an Arrow table: first the document that would be removed, then the one that is kept."""
+    import pyarrow as pa
+
+    columns: list[Any] = []
+    for rank, place in zip(ranks, places, strict=True):
+        columns += [number_column(rank), number_column(place.rows), place.doc_ids, place.files]
+        columns += [number_column(place.offsets), number_column(place.lengths)]
+    distances = pa.nulls(len(similarity), pa.int32()) if distance is None else number_column(distance)
+    columns += [number_column(similarity), distances, number_column(sizes), number_column(penalty)]
+    return pa.table(columns, schema=schema)
 
 
 def _found(

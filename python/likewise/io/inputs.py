@@ -14,7 +14,8 @@ from likewise.errors import InvalidInput, check_choice
 from likewise.io import formats
 from likewise.io.lines.jsonl import JsonlFile
 from likewise.io.output.directory import EVIDENCE, IDENTITY, LEAKS, SUMMARY, UNFINISHED
-from likewise.io.remote import fetch, is_remote, local_name, local_path, remote_files
+from likewise.io.places import is_remote, local_path
+from likewise.io.remote import fetch, local_name, remote_files
 from likewise.io.source.source import InputFile, ReadRules, Source, each_piece, shown_document
 from likewise.io.tables.datasets import READ, check_no_table, check_no_table_below, kind_of_table
 from likewise.progress import Progress, Warned, no_progress

@@ -16,9 +16,9 @@ from typing import Any, NamedTuple
 
 from likewise.errors import InvalidInput, LikewiseError, MissingExtra
 from likewise.io.output.whole import scratch_directory
+from likewise.io.places import URL, is_remote, local_path
 from likewise.progress import Progress, no_progress, stage
 
-_URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+)://")
 # Small files spend most of their time waiting for responses.
 _FILES_AT_ONCE = 8
 _COPY_BYTES = 4 << 20
@@ -38,22 +38,6 @@ class Remote(NamedTuple):
     modified_ns: int
 
 
-def is_remote(name: str | Path) -> bool:
-    """Return whether a name is a URL of a store, such as ``s3://bucket/name``, except ``file://``."""
-    scheme = _URL.match(name) if isinstance(name, str) else None
-    return scheme is not None and scheme[1].lower() != "file"
-
-
-def local_path(name: str | Path) -> str | Path:
-    """Return the path of a ``file://`` URL; other names unchanged."""
-    if not isinstance(name, str) or not name.lower().startswith("file://"):
-        return name
-    from urllib.parse import urlsplit
-    from urllib.request import url2pathname
-
-    return url2pathname(urlsplit(name).path)
-
-
 class Found(NamedTuple):
     """The files that a URL of a store refers to."""
 
@@ -65,7 +49,7 @@ class Found(NamedTuple):
 
 def local_name(path: str) -> str:
     """Return the relative path of a local copy for a path in a store."""
-    scheme = _URL.match(path)
+    scheme = URL.match(path)
     if scheme is not None:
         path = path[scheme.end() :]
         if scheme[1].startswith("http"):

@@ -18,8 +18,8 @@ from likewise.io.inputs import Inputs
 from likewise.io.output.directory import FINAL_NAMES, SUMMARY, UNFINISHED, OutputDirectory, check_free
 from likewise.io.output.row_files import RowWriter
 from likewise.io.output.whole import scratch_directory
-from likewise.io.places import Watch, check_home, check_unchanged, stamps
-from likewise.io.remote import RemoteDirectory, is_remote, local_path
+from likewise.io.places import Watch, check_home, check_unchanged, is_remote, local_path, stamps
+from likewise.io.remote import RemoteDirectory
 from likewise.io.source.source import InputFile
 from likewise.job.options import FileRun, RunContext
 from likewise.job.reading import found_inputs, listed

@@ -5,6 +5,8 @@ removed is not measured, since it cannot change a verdict or the evidence; so de
 is the same as when deciding document by document. The output does not depend on chunk size or threads.
 """
 
+from __future__ import annotations
+
 import hashlib
 import json
 import os
@@ -12,7 +14,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,13 +26,16 @@ from likewise.batch.read.documents import Collapsed, Documents
 from likewise.batch.search.opening import open_search
 from likewise.batch.search.search import BeyondReferences, Candidates, Search
 from likewise.errors import InvalidInput, InvalidParameter, counted
-from likewise.io.output.parts import Part, find_parts, is_whole, read_part, write_part
+from likewise.io.output.parts import Part, is_whole, read_part, write_part
 from likewise.job.options import RunContext
 from likewise.progress import Progress, StageAdvanced, StageFinished, StageStarted, Warned
 from likewise.recipe.methods import MinHash, SimHash, SimHashDistance
 from likewise.recipe.recipe import Recipe
 from likewise.stages.groups import KEPT, REMOVED
 from likewise.stages.verify import FORM, MatchRules
+
+if TYPE_CHECKING:
+    from likewise.batch.read.resume import RunParts
 
 KEEP = "keep"
 DECISIONS_HEADER = ("doc_id", "decision")
@@ -83,7 +88,7 @@ class Verdicts(NamedTuple):
     num_considered: int
 
     @staticmethod
-    def zeros(num_positions: int, space: ArraySpace) -> "Verdicts":
+    def zeros(num_positions: int, space: ArraySpace) -> Verdicts:
         """Return verdicts to fill in."""
         columns = {name: space.zeros(num_positions, kind) for name, kind in _OF_POSITIONS.items()}
         return Verdicts(**columns, below=None, num_considered=0)
@@ -96,15 +101,15 @@ class Verdicts(NamedTuple):
 class VerdictLog:
     """The verdicts of a run on disk."""
 
-    def __init__(self, directory: Path) -> None:
-        self.directory = directory
+    def __init__(self, parts: RunParts) -> None:
+        self.directory, self._left = parts.directory, parts.left
         self.num_found = self._written = self._considered = 0
         self._since = 0.0
 
     def restore(self, verdicts: Verdicts, search: Search) -> tuple[int, int]:
         """Fill in the verdicts logged by an earlier run."""
         self._since = time.monotonic()
-        for path in [path for label, path in find_parts(self.directory) if label.startswith(_LABEL)]:
+        for path in [path for label, path in self._left if label.startswith(_LABEL)]:
             part = read_part(path) if search.can_begin_late and is_whole(path) else None
             low = -1 if part is None else part.facts["low"]
             if part is None or low != self._written:
@@ -191,7 +196,7 @@ class StayingIds:
             progress(Warned(f"decisions: {counted(len(missing), 'id')} not among the documents: {names}{more}"))
         return replace(documents, stays=stays)
 
-    def summary(self, documents: Documents, overruled: "Overruled | None") -> dict[str, object]:
+    def summary(self, documents: Documents, overruled: Overruled | None) -> dict[str, object]:
         """Return the summary fields about the decisions."""
         assert documents.stays is not None
         num_overruled = 0 if overruled is None else len(overruled.rows)
@@ -292,7 +297,7 @@ class Decision(NamedTuple):
     # Documents kept by a user's decision although they match a kept document
     overruled: Overruled | None = None
 
-    def with_references_kept(self, num_references: int) -> "Decision":
+    def with_references_kept(self, num_references: int) -> Decision:
         """Return the decision with the first rows, which are reference documents, all kept."""
         if not num_references:
             return self

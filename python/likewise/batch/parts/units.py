@@ -27,11 +27,11 @@ from likewise.batch.parts.collection import (
 from likewise.batch.read.columns import HeldDocuments, SketchedPiece, sketched_piece
 from likewise.batch.read.documents import Reference, References
 from likewise.batch.run import bounded_run, opened_run, ordered
+from likewise.batch.write.evidence import write_evidence
 from likewise.batch.write.kept_rows import write_bad_rows
 from likewise.errors import InvalidInput, InvalidParameter, check_choice, check_integer
 from likewise.io.inputs import Inputs
 from likewise.io.output.directory import EMPTIED, ERRORS, KEPT
-from likewise.io.output.evidence import write_evidence
 from likewise.io.output.whole import scratch_directory
 from likewise.io.places import check_place
 from likewise.io.source.source import Cut, InputFile, Kept, Piece, ReadTask, each_piece
@@ -294,7 +294,7 @@ def repeated_units(
         is_compared=is_measured,
         held=held,
     ) as opened:
-        documents, log = opened.documents, None if opened.parts is None else VerdictLog(opened.parts.directory)
+        documents, log = opened.documents, None if opened.parts is None else VerdictLog(opened.parts)
         if len(documents) != len(places.starts):
             raise InvalidInput("the inputs changed during the run; repeat it")
         decision = decide(documents, ordered(documents, opened.recipe, context), opened.recipe, opened.context, log)

@@ -18,9 +18,8 @@ from likewise.arrays import ArrowColumn, GrowingTexts, distinct, double_id, repe
 from likewise.batch.budget.room import Room
 from likewise.errors import InvalidInput
 from likewise.io.output.evidence import Places
-from likewise.io.source.source import BadRow, InputFile, Source
+from likewise.io.source.source import BadRow, InputFile, Source, id_type_of
 from likewise.io.tables.columns import number_column, text_column
-from likewise.io.tables.tables import id_type_of
 from likewise.recipe.methods import SimHashDistance
 from likewise.recipe.recipe import Recipe
 from likewise.stages.sketch import EMPTY, SHORT

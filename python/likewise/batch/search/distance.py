@@ -89,7 +89,7 @@ class DistanceSearch(Search):
         if states is not None:
             alive = states[found.earlier] != REMOVED
             found = found if alive.all() else found.select(alive)
-        return replace(found, num_considered=len(found), end=high)
+        return replace(found, num_considered=len(found.later), end=high)
 
     def _load(self, low: int, states: NDArray[np.uint8] | None, max_pairs: int) -> None:
         """Load the pairs of the block that begins with a position."""
@@ -115,7 +115,7 @@ class DistanceSearch(Search):
         found, num_before = [], 0
         for before in self._pieces_before(low, states):
             found.append(self._pairs(block, before, max_pairs))
-            num_before, max_pairs = num_before + len(before), max_pairs - len(found[-1])
+            num_before, max_pairs = num_before + len(before.later), max_pairs - len(found[-1])
             if states is not None and self._removes:
                 is_removed[self._surely_removed(found[-1]) - low] = True
         rest = block
@@ -124,7 +124,7 @@ class DistanceSearch(Search):
             found.append(self._pairs(block[is_removed], rest, max_pairs))
             max_pairs -= len(found[-1])
         found.append(self._pairs(rest, None, max_pairs))
-        return found, num_before + len(rest), len(found[-1]) / max(1, len(rest))
+        return found, num_before + len(rest.later), len(found[-1]) / max(1, len(rest))
 
     def _pieces_before(self, low: int, states: NDArray[np.uint8] | None) -> Iterator[_Positions]:
         """Yield the positions before a block that were not removed, ascending, up to the length of a block at once."""

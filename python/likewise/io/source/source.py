@@ -331,6 +331,20 @@ def each_piece(source: Source, piece_bytes: int, work: Path) -> Iterator[tuple[i
             first_line += piece.num_lines
 
 
+def id_type_of(sources: Iterable[object]) -> Any:
+    """Return the Arrow type of ids in results: an integer type if all sources in memory have integers, else None."""
+    import pyarrow as pa
+
+    types: set[str | None] = {getattr(source, "id_type", None) for source in sources}
+    if None in types or not types:
+        return None
+    if len(types) == 1:
+        return pa.type_for_alias(types.pop())
+    if all(kind.startswith("u") for kind in types if kind is not None):
+        return pa.uint64()
+    return None if "uint64" in types else pa.int64()
+
+
 class Unnamed(Source):
     """A source that is not a file, so that it has no path."""
 

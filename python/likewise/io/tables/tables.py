@@ -10,7 +10,16 @@ from numpy.typing import NDArray
 from likewise._native import Texts
 from likewise.arrays import ArrowBatch, ArrowColumn, ArrowSchema, ArrowTable, ColumnData, TextData
 from likewise.errors import InvalidInput
-from likewise.io.source.source import NULL_TEXT, BadRow, Cut, Piece, ReadRules, TokenRules, own_weight
+from likewise.io.source.source import (
+    NULL_TEXT,
+    BadRow,
+    Cut,
+    Piece,
+    ReadRules,
+    TokenRules,
+    id_type_of,
+    own_weight,
+)
 from likewise.io.tables.columns import as_large_text, check_unique, decoded, is_text, root_of, taken_rows
 from likewise.io.tables.paths import (
     column_of,
@@ -407,20 +416,6 @@ def integer_type(ids: ColumnData) -> Any:
     except TypeError:
         return None
     return pa.int64() if is_whole else None
-
-
-def id_type_of(sources: Iterable[object]) -> Any:
-    """Return the Arrow type of ids in results: an integer type if all sources in memory have integers, else None."""
-    import pyarrow as pa
-
-    types: set[str | None] = {getattr(source, "id_type", None) for source in sources}
-    if None in types or not types:
-        return None
-    if len(types) == 1:
-        return pa.type_for_alias(types.pop())
-    if all(kind.startswith("u") for kind in types if kind is not None):
-        return pa.uint64()
-    return None if "uint64" in types else pa.int64()
 
 
 def with_id_types(table: ArrowTable, **columns: Iterable[object]) -> Any:
