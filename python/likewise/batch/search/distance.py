@@ -115,16 +115,16 @@ class DistanceSearch(Search):
         found, num_before = [], 0
         for before in self._pieces_before(low, states):
             found.append(self._pairs(block, before, max_pairs))
-            num_before, max_pairs = num_before + len(before.later), max_pairs - len(found[-1])
+            num_before, max_pairs = num_before + len(before), max_pairs - len(found[-1].later)
             if states is not None and self._removes:
                 is_removed[self._surely_removed(found[-1]) - low] = True
         rest = block
         if is_removed.mean() > _REMOVED_SHARE:
             rest = block[~is_removed]
             found.append(self._pairs(block[is_removed], rest, max_pairs))
-            max_pairs -= len(found[-1])
+            max_pairs -= len(found[-1].later)
         found.append(self._pairs(rest, None, max_pairs))
-        return found, num_before + len(rest.later), len(found[-1]) / max(1, len(rest))
+        return found, num_before + len(rest), len(found[-1].later) / max(1, len(rest))
 
     def _pieces_before(self, low: int, states: NDArray[np.uint8] | None) -> Iterator[_Positions]:
         """Yield the positions before a block that were not removed, ascending, up to the length of a block at once."""
