@@ -284,7 +284,7 @@ class _Decided(NamedTuple):
             written = groups.unique() if asked.copies == "unique" else np.broadcast_to(np.True_, len(documents))
         if self.joined is not None:
             documents, written = self.joined.rows(documents, written)
-        first = len(reading.references.files)
+        first = self.documents.num_reference_sources
 
         def kept_of(number: int, _: InputFile) -> Kept:
             added = None
@@ -597,10 +597,10 @@ def deduplicate(
         done = job.enter(_decided(asked, recipe, reading, job, bounded, beside))
         stored = done.store_pairs(asked.store_pairs, job.work)
         done.write(asked, reading, job)
-        job.check_unchanged()
         summary = done.summary(asked, reading)
         if beside is None:
             return job.finish(summary | stored)
+        job.check_unchanged()
         summary |= beside.summary() | stored
         beside.prepare(done.documents, done.recipe, done.decision)
         job.write_summary(summary)

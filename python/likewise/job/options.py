@@ -9,7 +9,7 @@ from typing import BinaryIO, Literal, NamedTuple, Self, get_args
 
 from likewise.errors import InvalidParameter, check_choice, check_integer, num_threads, take_bytes
 from likewise.io.source.source import DEFAULT_MAX_BAD_ROWS, NO_LIMIT, BadRowLimit, ReadRules, TokenRules, bad_row_limit
-from likewise.progress import Progress, no_progress, stage
+from likewise.progress import Progress, StageFinished, StageStarted, no_progress
 from likewise.recipe.recipe import Recipe
 from likewise.recipe.rules import BYTE_TOKENS, USER_TOKENS, fields_read, role_names
 
@@ -94,8 +94,10 @@ class FileRun:
         check_integer("max_unpacked", self.max_unpacked_bytes, 1, 2**63 - 1)
         check_integer("max_unpack_ratio", self.max_unpack_ratio, 1, 2**31 - 1)
         text_fields = self.text_fields if self.tokens_field is None else (self.tokens_field,)
-        # Those that decompress one file: their memory is a small part of the limit.
-        bound, threads = self.memory_bound(), num_threads(self.threads)
+        threads = num_threads(self.threads)
+        if self.memory_bytes is not None:
+            # Those that decompress one file: their memory is a small part of the limit.
+            threads = min(threads, self.memory_bound() // _MEMORY_AN_UNPACKER)
         return ReadRules(
             text_fields if recipe.only_within is None else (recipe.only_within, *text_fields),
             self.document_by or self.id_field,
@@ -104,7 +106,7 @@ class FileRun:
             self.max_unpacked_bytes,
             self.max_unpack_ratio,
             recipe.markup is not None,
-            threads=threads if bound is None else min(threads, bound // _MEMORY_AN_UNPACKER),
+            threads=threads,
             quote=self.quote,
             passes_damage=self.on_error != "fail",
             tokens=TokenRules.of(recipe),
@@ -134,9 +136,9 @@ class FileRun:
             raise InvalidParameter("format", "binary files require --tokens bytes or --tokens chunks")
         return self.file_format
 
-    def memory_bound(self) -> int | None:
-        """Return the memory limit in bytes, or None."""
-        return None if self.memory_bytes is None else take_bytes("memory", self.memory_bytes, MIN_MEMORY_BYTES)
+    def memory_bound(self) -> int:
+        """Return the given memory limit in bytes."""
+        return take_bytes("memory", self.memory_bytes, MIN_MEMORY_BYTES)
 
     def run_rules(self) -> RunRules:
         """Return the other rules of the run."""
@@ -209,5 +211,8 @@ class RunContext:
     @contextmanager
     def stage(self, name: str, wall: str, unit: str) -> Iterator[None]:
         """Report and measure the body as a stage of unknown size, as a context."""
-        with stage(self.progress, name, 0, unit), self.timing.wall(wall):
+        began = time.perf_counter()
+        self.progress(StageStarted(name, 0, unit))
+        with self.timing.wall(wall):
             yield
+        self.progress(StageFinished(name, time.perf_counter() - began))

@@ -353,7 +353,7 @@ class Recipe:
             raise InvalidParameter("method", f"{self.method} by measure {self.measure} does not apply here")
         return self.sketch
 
-    @property
+    @cached_property
     def fields(self) -> dict[str, Any]:
         """All fields by name; None if the method does not use a field."""
         mine = {"method": self.sketch.name, **vars(self), **vars(self.sketch)}
@@ -730,7 +730,7 @@ class Recipe:
         """Rules applied to a text before it is split into tokens, for the native core."""
         return text_rules_of(vars(self))
 
-    @property
+    @cached_property
     def takes_tokens(self) -> bool:
         """Whether documents are lists of tokens from the user."""
         return self.tokens == USER_TOKENS or self.weights == OWN_WEIGHTS
@@ -748,6 +748,7 @@ class Recipe:
     def _rules(self, weights: str, *, once: bool = False) -> _native.FeatureRules:
         tokens = USER_TOKENS if self.takes_tokens else self.tokens
         table = None if self.table is None or weights == "none" else self.table.native
+        siblings = self.name_rules is not None and not once
         return _native.FeatureRules(
             tokens,
             self.shingle,
@@ -757,7 +758,7 @@ class Recipe:
             self.hash,
             text_rules_of(vars(self)),
             once=once,
-            siblings=self.name_rules is not None and not once,
+            siblings=siblings,
         )
 
     @cached_property
@@ -784,7 +785,7 @@ class Recipe:
         """Whether the size of the filters must still be chosen, from the largest document of the input."""
         return isinstance(self.sketch, Bloom) and self.sketch.filter_bits is None
 
-    @property
+    @cached_property
     def needs_threshold(self) -> bool:
         """Whether the threshold must still be chosen, from the similarities of the input."""
         return self.threshold == AUTO
@@ -864,7 +865,7 @@ class Recipe:
         """P(found) for a pair exactly at the threshold, from the model; None without a model or a threshold."""
         return None if self.needs_threshold else self.resolve().sketch.stated_recall(self.asked)
 
-    @property
+    @cached_property
     def has_levels(self) -> bool:
         """Whether documents that reach a full bucket are assigned to further levels, which may miss pairs of them."""
         return not (isinstance(self.sketch, MinHash) and self.sketch.overflow == "exact")

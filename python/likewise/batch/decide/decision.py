@@ -449,7 +449,7 @@ def _spread(
     is_used["below_threshold"] = verdicts.below is not None
     kept = space.growing(np.bool_)
     columns = {name: space.growing(kind) for name, kind in _OF_REMOVED.items() if is_used.get(name, True)}
-    for some in slices(len(documents), _ROWS_AT_ONCE):
+    for some in slices(len(collapsed.first), _ROWS_AT_ONCE):
         first, position = collapsed.first[some], collapsed.position[some]
         first_kept = np.ones(len(first), bool)
         searched = position >= 0
@@ -487,11 +487,11 @@ def _spread(
 
 def group_warning(documents: Documents, decision: Decision) -> str | None:
     """Return a warning if one group holds more than half of the documents of a run, equal copies aside, or None."""
-    num_documents = len(documents) - documents.num_references
+    num_documents = len(decision.kept) - documents.num_references
     least = max(_LEAST_DOCUMENTS, num_documents // 2 + 1)
     if len(decision.removed_rows) + 1 < least:
         return None
-    sizes = documents.room.space.zeros(len(documents), np.int64)
+    sizes = documents.room.space.zeros(len(decision.kept), np.int64)
     # A reference document is in no group of the run.
     sizes[documents.num_references :] = 1
     for part in slices(len(decision.kept_rows), _GROUP_ROWS_AT_ONCE):

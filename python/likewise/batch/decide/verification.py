@@ -331,32 +331,22 @@ def measured(
     stage: str = "verification",
 ) -> Iterator[MeasuredRange]:
     """Yield consecutive ranges of later positions with their measured candidates."""
+
+    def blocks(low: int, candidates: Candidates) -> Iterator[Block]:
+        are_held: bool | None = None
+        for block_low, block_high, which in _bounds(candidates.later, low, candidates.end):
+            pairs = candidates.select(which)
+            for is_turned in (False, True) if both_ways else (False,):
+                if is_turned:
+                    pairs = Candidates(pairs.earlier, pairs.later, pairs.distance, 0, pairs.end)
+                with timing.wall(stage):
+                    if are_held is None:
+                        are_held = verifier.hold(candidates)
+                    similarity = verifier.matches(pairs, are_held=are_held, states=states)
+                yield Block(block_low, block_high, pairs, similarity, is_turned)
+
     for low, high, candidates in ranges_of_candidates(search, num_positions, states, timing, max_pairs, first):
-        with timing.wall(stage):
-            are_held = verifier.hold(candidates)
-
-        def measure(pairs: Candidates, *, are_held: bool = are_held) -> NDArray[np.float64]:
-            with timing.wall(stage):
-                return verifier.matches(pairs, are_held=are_held, states=states)
-
-        blocks = _blocks(candidates, low, high, measure, both_ways=both_ways)
-        yield MeasuredRange(high, candidates.num_considered, blocks)
-
-
-def _blocks(
-    candidates: Candidates,
-    low: int,
-    high: int,
-    measure: Callable[[Candidates], NDArray[np.float64]],
-    *,
-    both_ways: bool,
-) -> Iterator[Block]:
-    for block_low, block_high, which in _bounds(candidates.later, low, high):
-        pairs = candidates.select(which)
-        yield Block(block_low, block_high, pairs, measure(pairs))
-        if both_ways:
-            turned = Candidates(pairs.earlier, pairs.later, pairs.distance, 0, pairs.end)
-            yield Block(block_low, block_high, turned, measure(turned), is_turned=True)
+        yield MeasuredRange(high, candidates.num_considered, blocks(low, candidates))
 
 
 def _bounds(later: NDArray[np.uint32], low: int, high: int) -> Iterator[tuple[int, int, slice]]:

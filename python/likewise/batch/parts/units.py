@@ -178,12 +178,7 @@ class UnitFile(InputFile):
         super().__init__(file.path, file.name, file.num_bytes, file.rules)
         self._file = file
         self._parts = rules
-        self._is_spooled = is_spooled
-
-    @property
-    def can_read_again(self) -> bool:
-        """Whether the run need not spool texts."""
-        return not self._is_spooled
+        self.can_read_again = not is_spooled
 
     def keep_unpacked(self) -> None:
         """Leave decompressed copies where a run that continues this one finds them."""

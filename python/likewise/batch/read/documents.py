@@ -282,7 +282,7 @@ class Documents:
         own = self.lines[rows].astype(np.int64) if is_in_memory else rows - self.num_references
         return Places(
             rows=np.where(is_reference, -1, own),
-            doc_ids=self.ids_as_given(rows),
+            doc_ids=self.ids_as_given(rows) if is_in_memory else self.doc_ids(rows),
             files=pa.nulls(len(rows), pa.string()) if is_in_memory else text_column(names.take(self.sources_of(rows))),
             offsets=self.offsets[rows].astype(np.int64),
             lengths=self.lengths[rows].astype(np.int64),
@@ -411,7 +411,7 @@ class Collapsed(NamedTuple):
 
 def collapse(documents: Documents, recipe: Recipe, ranked: NDArray[np.int64]) -> Collapsed:
     """Collapse equal feature sets; in a Hamming-only run, equal fingerprints, for short texts with equal sets too."""
-    num_rows, space = len(documents), documents.room.space
+    num_rows, space = len(ranked), documents.room.space
     columns = documents.sketches, documents.num_features, documents.digests, documents.shapes
     first_rank = space.zeros(num_rows, np.int64)
     for part in slices(num_rows, _COLLAPSED_AT_ONCE):

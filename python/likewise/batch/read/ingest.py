@@ -63,10 +63,12 @@ _Numbered = tuple[int, SketchedPiece]
 
 def check_documents(documents: Documents) -> None:
     """Raise InvalidInput if there are no documents because no row has the text field, or the id field."""
+    if len(documents):
+        return
     bad_rows = [
         (source, bad) for source, of_one in zip(documents.sources, documents.bad_rows, strict=True) for bad in of_one
     ]
-    if len(documents) or not bad_rows or not all(option_of(bad) for _, bad in bad_rows):
+    if not bad_rows or not all(option_of(bad) for _, bad in bad_rows):
         return
     source, bad = bad_rows[0]
     none = "the only row is not a document" if len(bad_rows) == 1 else f"none of {len(bad_rows):,} rows is a document"

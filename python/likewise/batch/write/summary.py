@@ -94,7 +94,7 @@ def about_counted(found: Inputs, counts: Sequence[InputCounts], run: FileRun, wr
 def content_digest(documents: Documents, number: int) -> str | None:
     """Return the :class:`ContentDigest` of one input."""
     digests = documents.digests.reshape(-1, 2)
-    if len(digests) != len(documents):
+    if len(digests) != len(documents.shapes):
         return None
     content = ContentDigest()
     first, end = int(documents.starts[number]), int(documents.starts[number + 1])
@@ -177,7 +177,7 @@ def summarize(documents: Documents, recipe: Recipe, decision: Decision, timing: 
     bad_rows = documents.bad_rows[documents.num_reference_sources :]
     below = decision.below_threshold
     counts = RunCounts(
-        num_documents=len(documents) - documents.num_references,
+        num_documents=len(decision.kept) - documents.num_references,
         num_kept=int(np.count_nonzero(decision.kept)) - documents.num_references,
         num_removed=len(decision.removed_rows),
         num_empty=documents.num_empty,

@@ -82,6 +82,7 @@ class LineFile(InputFile):
 
     has_lines: ClassVar[bool] = True
     takes_fields: ClassVar[bool] = True
+    can_read_again = True
 
     # Compression of the file. It is decompressed once, into the directory of the run, and read again from there.
     codec: str | None = None
@@ -98,11 +99,6 @@ class LineFile(InputFile):
     def is_plain(self) -> bool:
         """Whether its lines can be read; a compressed file must first be decompressed in this process."""
         return self.codec is None or self._plain_path is not None
-
-    @property
-    def can_read_again(self) -> bool:
-        """True: single texts are cheap to read again."""
-        return True
 
     def text_bytes(self) -> float:
         """Return the approximate bytes of text in the file, decompressed."""

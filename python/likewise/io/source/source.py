@@ -273,6 +273,9 @@ class ReadTask(NamedTuple):
 class Source(ABC):
     """One input: a file, or texts in memory. By default not compressed, and expensive to read single texts again."""
 
+    # Whether single texts are cheap to read again; if not, the run spools texts that it may need.
+    can_read_again: bool = False
+
     if TYPE_CHECKING:
 
         @property
@@ -290,11 +293,6 @@ class Source(ABC):
         Sequential work, such as decompression, happens while the iterator advances; the rest happens in the jobs.
         `work` is a directory for temporary files that exists as long as the documents are used.
         """
-
-    @property
-    def can_read_again(self) -> bool:
-        """Whether single texts are cheap to read again; if not, the run spools texts that it may need."""
-        return False
 
     @property
     def is_plain(self) -> bool:

@@ -28,7 +28,7 @@ class MemorySource(Unnamed):
     """Texts in memory."""
 
     is_plain: ClassVar[bool] = True
-    can_read_again: ClassVar[bool] = True
+    can_read_again = True
 
     texts: Texts
     # Ids of the texts; row numbers if None
