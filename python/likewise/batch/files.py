@@ -232,10 +232,8 @@ class _Decided(NamedTuple):
     facts: dict[str, object]
     joined: "JoinedRows | None" = None
 
-    def store_pairs(self, floor: float | None, work: Path) -> dict[str, object]:
-        """Write the requested pairs; return the summary fields about them."""
-        if floor is None:
-            return {}
+    def store_pairs(self, floor: float, work: Path) -> dict[str, object]:
+        """Write the pairs from a similarity on; return the summary fields about them."""
         from likewise.batch.pair_files import write_near_pairs
 
         return write_near_pairs(self.documents, self.recipe, floor, work / PAIRS, self.context)
@@ -595,7 +593,7 @@ def deduplicate(
         if engine is not None and asked.is_written_by_engine:
             return _written_by_engine(asked, recipe, reading, job, engine)
         done = job.enter(_decided(asked, recipe, reading, job, bounded, beside))
-        stored = done.store_pairs(asked.store_pairs, job.work)
+        stored = {} if asked.store_pairs is None else done.store_pairs(asked.store_pairs, job.work)
         done.write(asked, reading, job)
         summary = done.summary(asked, reading)
         if beside is None:

@@ -103,7 +103,7 @@ def opened_run(
     if parts is not None:
         from likewise.batch.read.resume import known_counts, open_parts
 
-        if (known := known_counts(parts, recipe)) is not None:
+        if parts.is_dir() and (known := known_counts(parts, recipe)) is not None:
             progress(Warned("continuing an unfinished run: its document counts are complete"))
     recipe = known or weighed_files(sources, recipe, context, parts, room.weighing_bytes)
     if parts is not None:

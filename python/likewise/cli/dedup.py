@@ -21,7 +21,7 @@ from likewise.cli.options.recipe import (
 )
 from likewise.cli.options.terminal import bad_lines, chosen_lines, print_summary, search_line, skipped_lines
 from likewise.errors import InvalidParameter, LikewiseError, counted
-from likewise.progress import printable, shown, taken
+from likewise.progress import printable, shown
 
 if TYPE_CHECKING:
     from likewise.batch.spark.files.engine import SparkEngine
@@ -192,9 +192,7 @@ def command(
     if out is None:
         raise click.UsageError("Missing option '-o' / '--out' (or --dry-run).")
     with shown(not quiet) as report:
-        summary = deduplicate(
-            inputs, out, recipe.resolve(), asked_for, overwrite=overwrite, fresh=fresh, report=taken(report)
-        )
+        summary = deduplicate(inputs, out, recipe.resolve(), asked_for, overwrite=overwrite, fresh=fresh, report=report)
     print_summary(summary, out, as_json=as_json, quiet=quiet, lines=summary_lines)
     if not as_json and not quiet and sys.stderr.isatty():
         _first_look(Path(out))

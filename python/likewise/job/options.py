@@ -98,10 +98,11 @@ class FileRun:
         if self.memory_bytes is not None:
             # Those that decompress one file: their memory is a small part of the limit.
             threads = min(threads, self.memory_bound() // _MEMORY_AN_UNPACKER)
+        fields, roles = fields_read(recipe.keep, self.fields), role_names(recipe.roles)
         return ReadRules(
             text_fields if recipe.only_within is None else (recipe.only_within, *text_fields),
             self.document_by or self.id_field,
-            fields_read(recipe.keep, self.fields),
+            fields,
             self.max_document_bytes,
             self.max_unpacked_bytes,
             self.max_unpack_ratio,
@@ -112,7 +113,7 @@ class FileRun:
             tokens=TokenRules.of(recipe),
             only_within=recipe.only_within,
             text_without_tokens=self.text_fields,
-            roles=role_names(recipe.roles),
+            roles=roles,
         ).checked()
 
     def _check_tokens(self, recipe: Recipe) -> None:
@@ -144,8 +145,8 @@ class FileRun:
         """Return the other rules of the run."""
         check_choice("on_error", self.on_error, ON_ERROR)
         check_choice("duplicate_ids", self.duplicate_ids, DUPLICATE_IDS)
-        limit = bad_row_limit(self.max_bad_rows)
-        return RunRules(num_threads(self.threads), self.on_error, self.duplicate_ids, limit, self.fields)
+        threads, limit = num_threads(self.threads), bad_row_limit(self.max_bad_rows)
+        return RunRules(threads, self.on_error, self.duplicate_ids, limit, self.fields)
 
     def identity(self) -> dict[str, object]:
         """Return the options that determine what is read, as JSON values."""

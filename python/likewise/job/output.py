@@ -148,7 +148,8 @@ class Job:
     def finish(self, summary: dict[str, Any]) -> dict[str, Any]:
         """Check the inputs, write the summary, and rename all outputs into place."""
         self.check_unchanged()
-        summary.setdefault("timings", self.context.timing.to_dict())
+        if "timings" not in summary:
+            summary["timings"] = self.context.timing.to_dict()
         if self.is_written:
             self.write_summary(summary)
             self.publish()

@@ -334,8 +334,7 @@ def measured(
 
     def blocks(low: int, candidates: Candidates) -> Iterator[Block]:
         are_held: bool | None = None
-        for block_low, block_high, which in _bounds(candidates.later, low, candidates.end):
-            pairs = candidates.select(which)
+        for block_low, block_high, pairs in _divided(candidates, low):
             for is_turned in (False, True) if both_ways else (False,):
                 if is_turned:
                     pairs = Candidates(pairs.earlier, pairs.later, pairs.distance, 0, pairs.end)
@@ -349,9 +348,9 @@ def measured(
         yield MeasuredRange(high, candidates.num_considered, blocks(low, candidates))
 
 
-def _bounds(later: NDArray[np.uint32], low: int, high: int) -> Iterator[tuple[int, int, slice]]:
-    """Split the positions low..high into consecutive ranges with a limited number of pairs: (low, high, pairs)."""
-    start, num = 0, len(later)
+def _divided(candidates: Candidates, low: int) -> Iterator[tuple[int, int, Candidates]]:
+    """Divide the positions from `low` on into consecutive ranges with a limited number of pairs: (low, high, pairs)."""
+    later, start, num = candidates.later, 0, len(candidates.later)
     while num - start > _PAIRS_AT_ONCE:
         # Keep all pairs of a later position together.
         last = later[start + _PAIRS_AT_ONCE]
@@ -361,9 +360,9 @@ def _bounds(later: NDArray[np.uint32], low: int, high: int) -> Iterator[tuple[in
         if stop >= num:
             break
         middle = int(later[stop])
-        yield low, middle, slice(start, stop)
+        yield low, middle, candidates.select(slice(start, stop))
         low, start = middle, stop
-    yield low, high, slice(start, num)
+    yield low, candidates.end, candidates.select(slice(start, num)) if start else candidates
 
 
 def crowd_warning(recipe: Recipe, num_crowded: int, num_capped: int) -> str | None:

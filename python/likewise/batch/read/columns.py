@@ -71,7 +71,7 @@ def priority_order(documents: Documents, keep: str) -> NDArray[np.int64]:
         else:
             keys.append(field_ranks(documents, field, "keep", largest_first=rule == "max"))
     if not keys:
-        return filled(space, len(documents), numbers_of)
+        return filled(space, len(documents.shapes), numbers_of)
 
     def taken(values: NDArray[np.int64], places: NDArray[np.int64]) -> NDArray[np.int64]:
         return filled(space, len(places), lambda part: values[places[part]])

@@ -277,13 +277,13 @@ class Documents:
 
         is_in_memory = any(source.name is None for source in self.sources)
         names = Texts.from_list([self._place_name(number) for number in range(len(self.sources))])
-        is_reference = rows < self.num_references
+        is_reference, numbers = rows < self.num_references, self.sources_of(rows)
         # In memory, rows are those of the input, including null texts.
         own = self.lines[rows].astype(np.int64) if is_in_memory else rows - self.num_references
         return Places(
             rows=np.where(is_reference, -1, own),
             doc_ids=self.ids_as_given(rows) if is_in_memory else self.doc_ids(rows),
-            files=pa.nulls(len(rows), pa.string()) if is_in_memory else text_column(names.take(self.sources_of(rows))),
+            files=pa.nulls(len(rows), pa.string()) if is_in_memory else text_column(names.take(numbers)),
             offsets=self.offsets[rows].astype(np.int64),
             lengths=self.lengths[rows].astype(np.int64),
             is_reference=is_reference if self.num_references else None,
@@ -413,13 +413,14 @@ def collapse(documents: Documents, recipe: Recipe, ranked: NDArray[np.int64]) ->
     """Collapse equal feature sets; in a Hamming-only run, equal fingerprints, for short texts with equal sets too."""
     num_rows, space = len(ranked), documents.room.space
     columns = documents.sketches, documents.num_features, documents.digests, documents.shapes
+    num_words = num_key_words(recipe)
     first_rank = space.zeros(num_rows, np.int64)
     for part in slices(num_rows, _COLLAPSED_AT_ONCE):
         first_rank[part] = np.arange(part.start, part.stop)
     for later, earlier in repeated_keys(
         lambda part: class_keys(recipe, _as_slice(ranked[part]), *columns),
         num_rows,
-        num_key_words(recipe),
+        num_words,
         documents.room.buckets_bytes,
     ):
         first_rank[later] = earlier

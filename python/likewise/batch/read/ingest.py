@@ -62,8 +62,15 @@ _Numbered = tuple[int, SketchedPiece]
 
 
 def check_documents(documents: Documents) -> None:
-    """Raise InvalidInput if there are no documents because no row has the text field, or the id field."""
-    if len(documents):
+    """Raise if there are too many documents, or none because no row has the text field, or the id field."""
+    if num := len(documents):
+        # Later steps count rows with 32 bits.
+        if num > MOST_DOCUMENTS:
+            raise InvalidParameter(
+                "inputs",
+                f"{num:,} documents given; the limit of a local run is {MOST_DOCUMENTS:,}; use --engine spark, or "
+                "split the inputs",
+            )
         return
     bad_rows = [
         (source, bad) for source, of_one in zip(documents.sources, documents.bad_rows, strict=True) for bad in of_one
@@ -130,7 +137,7 @@ class _Worker:
         spool: Spool | None,
         rarity: Rarity | None,
         context: RunContext,
-        held: HeldDocuments,
+        held: HeldDocuments | None,
         parts: RunParts | None,
     ) -> None:
         self._held = held
@@ -174,8 +181,7 @@ class _Worker:
         return task, self.work(sources[task.source], task.source, task.number, task.job)
 
     def work(self, source: Source, number: int, job_number: int, job: ReadTask) -> list[_Numbered]:
-        held = self._held.take(number, job_number)
-        if held is not None:
+        if self._held is not None and (held := self._held.take(number, job_number)) is not None:
             return [(number, one) for one in held]
         done: list[_Numbered] = []
         pieces = job.read()
@@ -234,7 +240,7 @@ def open_documents(
         rarity = Rarity(sum(source.num_bytes or _STREAM_BYTES for source in sources))
     room = Room() if bounded is None else bounded.room
     columns = Columns(sources, recipe, spool, context.rules, rarity, room, len(references.files))
-    worker = _Worker(recipe, spool, rarity, context, held or HeldDocuments(), parts)
+    worker = _Worker(recipe, spool, rarity, context, held, parts)
     try:
         with context.timing.wall("reading_and_sketching"):
             found = [] if parts is None else parts.take_up(context.threads)
@@ -246,13 +252,6 @@ def open_documents(
             check_documents(documents)
             for told in columns.check_bad_rows():
                 context.progress(Warned(told))
-        # First, since the steps after it count rows with 32 bits.
-        if len(documents) > MOST_DOCUMENTS:
-            raise InvalidParameter(
-                "inputs",
-                f"{len(documents):,} documents given; the limit of a local run is {MOST_DOCUMENTS:,}; use "
-                "--engine spark, or split the inputs",
-            )
         if bounded is not None:
             documents.room = bounded.settle(len(documents), recipe)
         if documents.fields:

@@ -13,9 +13,9 @@ from likewise.arrays import ArrowColumn, ArrowTable, slices
 from likewise.batch.decide.decision import Decision
 from likewise.batch.read.documents import Documents
 from likewise.io.output.evidence import AGAINST, INPUT, Places
-from likewise.io.tables.columns import constant_column, number_column, text_column
+from likewise.io.tables.columns import constant_column, nullable_text_column, number_column, text_column
 from likewise.recipe.recipe import Recipe
-from likewise.stages.verify import named
+from likewise.stages.verify import NAMES_OF
 
 
 def evidence(documents: Documents, recipe: Recipe, decision: Decision, kept_ids: Sequence[str] = ()) -> ArrowTable:
@@ -109,7 +109,7 @@ def evidence_table(
     """Return the evidence as an Arrow table, with further columns unless they are None."""
     import pyarrow as pa
 
-    num_rows = len(removed.rows)
+    num_rows, method, recipe_id = len(removed.rows), recipe.method, recipe.recipe_id
     in_memory = removed.files.null_count == num_rows
     absent = pa.nulls(num_rows, pa.int64())
     is_reference = kept.is_reference
@@ -132,8 +132,8 @@ def evidence_table(
         "measure": constant_column(recipe.measure, num_rows),
         "similarity": number_column(similarity),
         "distance": pa.nulls(num_rows, pa.int32()) if distance is None else number_column(distance),
-        "method": constant_column(recipe.method, num_rows),
-        "recipe_id": constant_column(recipe.recipe_id, num_rows),
+        "method": constant_column(method, num_rows),
+        "recipe_id": constant_column(recipe_id, num_rows),
     }
     for name, values in cast("Mapping[str, Any]", further).items():
         if values is not None:
@@ -156,3 +156,11 @@ def write_evidence(tables: Iterable[Any], path: Path) -> None:
     finally:
         if writer is not None:
             writer.close()
+
+
+def named(differs: NDArray[np.uint8], is_unknown: NDArray[np.bool_] | None = None) -> ArrowColumn:
+    """Return the names of the differences of each document, null where they are unknown."""
+    places = differs.astype(np.int64)
+    if is_unknown is not None:
+        places[is_unknown] = -1
+    return nullable_text_column([(*NAMES_OF, None)[place] for place in places.tolist()])
