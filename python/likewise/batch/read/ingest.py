@@ -357,9 +357,11 @@ def count_sources(
             table = counter.count(recipe, memory_bytes, threads=context.threads)
         else:
             table = counter.finish(threads=context.threads)
+    doubts = doubts_of(table)
     # A run on one document has nothing to compare.
-    for doubt in doubts_of(table) if not recipe.needs_threshold or table.num_documents >= _LEAST_DOCUMENTS else []:
-        context.progress(Warned(doubt))
+    if not recipe.needs_threshold or table.num_documents >= _LEAST_DOCUMENTS:
+        for doubt in doubts:
+            context.progress(Warned(doubt))
     return table
 
 
