@@ -48,7 +48,8 @@ def bounded_run(
     beside: IndexUse | None = None,
 ) -> BoundedRun | None:
     """Return the memory limits of the run, and report the plan; None if it has none."""
-    if job.options.memory_bytes is None:
+    memory_bytes = job.options.memory_bound()
+    if memory_bytes is None:
         return None
     if beside is not None:
         raise InvalidParameter("memory", "does not limit the memory of an index; remove --memory or the index")
@@ -57,7 +58,7 @@ def bounded_run(
     bounded = BoundedRun(
         found.files,
         recipe,
-        job.options.memory_bound(),
+        memory_bytes,
         job.context.threads,
         job.work,
         job.options.fields,

@@ -94,10 +94,8 @@ class FileRun:
         check_integer("max_unpacked", self.max_unpacked_bytes, 1, 2**63 - 1)
         check_integer("max_unpack_ratio", self.max_unpack_ratio, 1, 2**31 - 1)
         text_fields = self.text_fields if self.tokens_field is None else (self.tokens_field,)
-        threads = num_threads(self.threads)
-        if self.memory_bytes is not None:
-            # Those that decompress one file: their memory is a small part of the limit.
-            threads = min(threads, self.memory_bound() // _MEMORY_AN_UNPACKER)
+        # Those that decompress one file: their memory is a small part of the limit.
+        bound, threads = self.memory_bound(), num_threads(self.threads)
         fields, roles = fields_read(recipe.keep, self.fields), role_names(recipe.roles)
         return ReadRules(
             text_fields if recipe.only_within is None else (recipe.only_within, *text_fields),
@@ -107,7 +105,7 @@ class FileRun:
             self.max_unpacked_bytes,
             self.max_unpack_ratio,
             recipe.markup is not None,
-            threads=threads,
+            threads=threads if bound is None else min(threads, bound // _MEMORY_AN_UNPACKER),
             quote=self.quote,
             passes_damage=self.on_error != "fail",
             tokens=TokenRules.of(recipe),
@@ -137,9 +135,9 @@ class FileRun:
             raise InvalidParameter("format", "binary files require --tokens bytes or --tokens chunks")
         return self.file_format
 
-    def memory_bound(self) -> int:
-        """Return the given memory limit in bytes."""
-        return take_bytes("memory", self.memory_bytes, MIN_MEMORY_BYTES)
+    def memory_bound(self) -> int | None:
+        """Return the memory limit in bytes, or None."""
+        return None if self.memory_bytes is None else take_bytes("memory", self.memory_bytes, MIN_MEMORY_BYTES)
 
     def run_rules(self) -> RunRules:
         """Return the other rules of the run."""
