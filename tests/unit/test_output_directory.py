@@ -2,7 +2,7 @@
 
 import pytest
 
-from likewise.io.output import directory as output
+from likewise.job import output
 from likewise.job.output import OutputDirectory
 
 

@@ -211,7 +211,7 @@ class _Reading:
     def __init__(self, found: Inputs, references: References) -> None:
         self.found, self.references = found, references
         # All files, references first
-        self.all = found._replace(files=(*references.files, *found.files))
+        self.all = found._replace(files=(*references.files, *found.files)) if references.parts else found
 
 
 def _references(asked: DedupOptions, recipe: Recipe, job: Job) -> References:

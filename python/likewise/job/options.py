@@ -172,10 +172,11 @@ class Timing:
         self._wall: dict[str, float] = {}
         self._thread: dict[str, float] = {}
 
-    def add_thread(self, stage: str, seconds: float) -> None:
-        """Add seconds of one thread."""
+    def add_thread(self, **seconds: float) -> None:
+        """Add seconds of one thread by stage."""
         with self._lock:
-            self._thread[stage] = self._thread.get(stage, 0.0) + seconds
+            for stage, some in seconds.items():
+                self._thread[stage] = self._thread.get(stage, 0.0) + some
 
     @contextmanager
     def wall(self, stage: str) -> Iterator[None]:

@@ -249,8 +249,7 @@ class Verifier:
         texts = read()
         read_at = time.perf_counter()
         self._sets.add(np.ascontiguousarray(positions, np.uint32), texts, bitmaps=bitmaps, threads=1)
-        self._timing.add_thread("reading_again", read_at - began)
-        self._timing.add_thread("making_sets", time.perf_counter() - read_at)
+        self._timing.add_thread(reading_again=read_at - began, making_sets=time.perf_counter() - read_at)
 
     def _evict(self, needed: int, num_needed: int) -> None:
         """Evict the least recently used sets, never those just requested, down to half of the budget."""

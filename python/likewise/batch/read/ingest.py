@@ -184,34 +184,29 @@ class _Worker:
         if self._held is not None and (held := self._held.take(number, job_number)) is not None:
             return [(number, one) for one in held]
         done: list[_Numbered] = []
-        pieces = job.read()
-        while True:
-            began = time.perf_counter()
-            piece = next(pieces, None)
-            self._timing.add_thread("reading", time.perf_counter() - began)
-            if piece is None:
-                return done
+        pieces, began = job.read(), time.perf_counter()
+        for piece in pieces:
             if piece.bad_rows and self._rules.on_error == "fail":
                 return [*done, (number, bare_piece(piece))]
-            done.append((number, self._part(source, piece)))
+            done.append((number, self._part(source, piece, time.perf_counter() - began)))
+            began = time.perf_counter()
+        return done
 
     def put_aside(self, job: ReadTask) -> list[tuple[int, int]]:
         """Only spool the texts of a job, whose documents are already sketched; return their numbers and handles."""
         spool = self._spool
         return [(len(piece.texts), spool.append(piece.texts)) for piece in job.read() if spool is not None]
 
-    def _part(self, source: Source, piece: Piece) -> SketchedPiece:
+    def _part(self, source: Source, piece: Piece, reading: float) -> SketchedPiece:
         began = time.perf_counter()
         batch = sketch_texts(piece.texts, self._recipe, sets=True, threads=self._threads, rarity=self._rarity)
         lengths = np.asarray(piece.texts.lengths()) if keep_needs(self._recipe.keep)[0] else None
-        seconds = time.perf_counter() - began
-        self._timing.add_thread("tokenizing", seconds * batch.features_share)
-        self._timing.add_thread("sketching", seconds * (1 - batch.features_share))
-        handle = None
+        seconds, share, handle = time.perf_counter() - began, batch.features_share, None
+        self._timing.add_thread(reading=reading, tokenizing=seconds * share, sketching=seconds * (1 - share))
         if self._spool is not None and not source.can_read_again:
             began = time.perf_counter()
             handle = self._spool.append(piece.texts)
-            self._timing.add_thread("spooling", time.perf_counter() - began)
+            self._timing.add_thread(spooling=time.perf_counter() - began)
         return sketched_piece(piece, batch, lengths, handle)
 
 
@@ -243,7 +238,7 @@ def open_documents(
     worker = _Worker(recipe, spool, rarity, context, held, parts)
     try:
         with context.timing.wall("reading_and_sketching"):
-            found = [] if parts is None else parts.take_up(context.threads)
+            found = parts.take_up(context.threads) if parts is not None and parts.left else []
             tasks = worker.tasks(sources, _tasks(sources, work, found, references))
             with closing(in_order("sketching", tasks, sources, context)) as done:
                 for task, items in done:

@@ -67,8 +67,10 @@ class BloomSearch(Search):
     def candidates(self, low: int, high: int, states: NDArray[np.uint8] | None, max_pairs: int) -> Candidates:
         """Return at most about `max_pairs` pairs with later positions in low..high, without removed earlier ones."""
         search = self._join.searcher() if self._buckets is None else self._buckets
-        found = Candidates.of(search.candidates(low, high, states, max_pairs, threads=self._threads))
+        found = search.candidates(low, high, states, max_pairs, threads=self._threads)
+        later, earlier = np.asarray(found.later), np.asarray(found.earlier)
+        pairs = Candidates(later, earlier, None, found.num_considered, found.end)
         if self._buckets is None:
-            return found
-        passes = self._join.passes(found.later, found.earlier, threads=self._threads)
-        return found.select(np.asarray(passes).astype(bool))
+            return pairs
+        passes = self._join.passes(later, earlier, threads=self._threads)
+        return pairs.select(np.asarray(passes).astype(bool))

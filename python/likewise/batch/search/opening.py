@@ -176,9 +176,8 @@ class BandSearch(Search):
 
     def in_buckets(self, low: int, high: int, states: NDArray[np.uint8] | None, max_pairs: int) -> Candidates:
         """Return pairs that share a bucket as :meth:`candidates` does, including those within the crowd."""
-        return Candidates.of(
-            self._buckets.candidates(low, high, states, max_pairs, min_equal=self._min_equal, threads=self._threads)
-        )
+        found = self._buckets.candidates(low, high, states, max_pairs, min_equal=self._min_equal, threads=self._threads)
+        return Candidates(np.asarray(found.later), np.asarray(found.earlier), None, found.num_considered, found.end)
 
 
 def _keys(later: NDArray[np.uint32], earlier: NDArray[np.uint32]) -> NDArray[np.uint64]:
@@ -214,4 +213,5 @@ class PrefixSearch(Search):
         """Return at most about `max_pairs` pairs with later positions in low..high, without removed earlier ones."""
         if states is not None:
             max_pairs = min(max_pairs, PAIRS_BETWEEN_VERDICTS)
-        return Candidates.of(self._join.candidates(low, high, states, max_pairs, threads=self._threads))
+        found = self._join.candidates(low, high, states, max_pairs, threads=self._threads)
+        return Candidates(np.asarray(found.later), np.asarray(found.earlier), None, found.num_considered, found.end)

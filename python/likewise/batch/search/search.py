@@ -8,7 +8,6 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from likewise import _native
 from likewise.batch.read.documents import Collapsed
 
 # An exact join stops after this many pairs until they are decided, since most are then removed and not visited; with
@@ -28,11 +27,6 @@ class Candidates:
     num_considered: int
     # End of the later positions that were searched
     end: int
-
-    @staticmethod
-    def of(found: _native.Candidates) -> "Candidates":
-        """Return the candidates of a native search, without distances."""
-        return Candidates(np.asarray(found.later), np.asarray(found.earlier), None, found.num_considered, found.end)
 
     def select(self, which: slice | NDArray[np.bool_]) -> "Candidates":
         """Return the selected pairs."""

@@ -76,7 +76,7 @@ def write_bad_rows(documents: Documents, path: Path) -> None:
     """Write file, row and reason of each bad row as JSON Lines; no file if there are none."""
     first = documents.num_reference_sources
     files = zip(documents.sources[first:], documents.bad_rows[first:], strict=True)
-    write_errors(((source.name, bad) for source, bad_rows in files for bad in bad_rows), path)
+    write_errors([(source.name, bad) for source, bad_rows in files for bad in bad_rows], path)
 
 
 # Maximum documents of a part.

@@ -5,7 +5,7 @@ import json
 import os
 import tempfile
 from abc import abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from itertools import chain
@@ -156,13 +156,15 @@ class LineFile(InputFile):
         """Leave the decompressed copy where a run that continues this one finds it."""
         self._keeps_unpacked = self.codec is not None
 
-    def plain_pieces(self, piece_bytes: int, work: Path) -> Iterator[tuple[int, int, int]]:
-        """Yield (offset, length) of whole lines in the decompressed file, and the compressed bytes read for them."""
+    def plain_pieces(self, piece_bytes: int, work: Path) -> Iterable[tuple[int, int, int]]:
+        """Return (offset, length) of whole lines in the decompressed file, and the compressed bytes read for them."""
         self._damage = None
         if self.codec is None:
-            for offset, length in _native.jsonl_pieces(str(self.path), piece_bytes):
-                yield offset, length, length
-            return
+            return [(start, length, length) for start, length in _native.jsonl_pieces(str(self.path), piece_bytes)]
+        return self._unpacking(self.codec, piece_bytes, work)
+
+    def _unpacking(self, codec: str, piece_bytes: int, work: Path) -> Iterator[tuple[int, int, int]]:
+        """Yield what :meth:`plain_pieces` returns while the file is decompressed."""
         if self._keeps_unpacked:
             self._plain_path = work / f"unpacked-{checksum(np.frombuffer(os.fsencode(self.path), np.uint8)):016x}"
             if (pieces := unpacked_pieces(self._plain_path, piece_bytes)) is not None:
@@ -173,7 +175,7 @@ class LineFile(InputFile):
                 self._plain_path = Path(file.name)
         rules = self.rules
         limits: dict[str, Any] = {"max_bytes": rules.max_unpacked_bytes, "max_ratio": rules.max_unpack_ratio}
-        packed, pieces = self._packed(self.codec, str(self.path), str(self._plain_path), **limits), []
+        packed, pieces = self._packed(codec, str(self.path), str(self._plain_path), **limits), []
         while (piece := self._unpacked(packed, piece_bytes)) is not None:
             pieces.append(piece)
             yield piece
