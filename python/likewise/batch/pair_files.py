@@ -87,7 +87,7 @@ def write_near_pairs(
         stage(context.progress, "storing pairs", len(collapsed.order), "documents") as advance,
         pq.ParquetWriter(path, schema, compression="zstd") as writer,
     ):
-        for pairs, similarity, penalty in _found(documents, collapsed, recipe, lowered, context, advance):
+        for pairs, similarity, penalty in _found(collapsed, recipe, lowered, context, advance):
             sides = [side.astype(np.int64) for side in (pairs.later, pairs.earlier)]
             places = [documents.places(collapsed.order[side].astype(np.int64)) for side in sides]
             distance = None if pairs.distance is None else pairs.distance.astype(np.int32)
@@ -140,7 +140,6 @@ def _pair_table(
 
 
 def _found(
-    documents: Documents,
     collapsed: Collapsed,
     recipe: Recipe,
     lowered: Recipe,
@@ -152,16 +151,16 @@ def _found(
     with timing.wall("storing_pairs"):
         # Below the threshold of the run, nearly all pairs of documents with full buckets may match.
         exact_from = None if recipe.threshold is None else recipe.similarity_threshold
-        search = open_search(documents, collapsed, lowered, context, exact_from=exact_from)
+        search = open_search(collapsed, lowered, context, exact_from=exact_from)
         crowd = np.zeros(len(collapsed.order), bool)
         crowd[search.joined] = True
-    with Verifier(documents, collapsed, lowered, context) as verifier:
-        num_positions, max_pairs = len(collapsed.order), documents.room.max_pairs
+    with Verifier(collapsed, lowered, context) as verifier:
+        num_positions, max_pairs = len(collapsed.order), collapsed.documents.room.max_pairs
         for found in measured(search, verifier, num_positions, timing, max_pairs, stage="storing_pairs"):
             for block in found.blocks:
                 with timing.wall("storing_pairs"):
                     pairs, similarity = block.matching()
-                    compared = _were_compared(documents, collapsed, recipe, pairs, similarity)
+                    compared = _were_compared(collapsed, recipe, pairs, similarity)
                     compared |= crowd[pairs.later] & crowd[pairs.earlier]
                 if compared.any():
                     pairs = pairs.select(compared)
@@ -171,11 +170,7 @@ def _found(
 
 
 def _were_compared(
-    documents: Documents,
-    collapsed: Collapsed,
-    recipe: Recipe,
-    pairs: Candidates,
-    similarity: NDArray[np.float64],
+    collapsed: Collapsed, recipe: Recipe, pairs: Candidates, similarity: NDArray[np.float64]
 ) -> NDArray[np.bool_]:
     """Return which pairs the run itself measured, or would not have matched."""
     compared = np.ones(len(similarity), bool)
@@ -183,7 +178,7 @@ def _were_compared(
     if not min_equal:
         return compared
     matching = np.flatnonzero(similarity >= recipe.least_similarity)
-    slots, order = shaped(documents.sketches, recipe), collapsed.order
+    slots, order = shaped(collapsed.documents.sketches, recipe), collapsed.order
     for start in range(0, len(matching), _PAIRS_AT_ONCE):
         part = matching[start : start + _PAIRS_AT_ONCE]
         equal = slots[order[pairs.later[part]]] == slots[order[pairs.earlier[part]]]
@@ -222,7 +217,6 @@ def pair_files(
         )
         documents, recipe = opened.documents, opened.recipe
         for batch in verified_pairs(
-            documents,
             ordered(documents, recipe, job.context),
             recipe,
             opened.context,

@@ -35,7 +35,7 @@ def ordered(documents: Documents, recipe: Recipe, context: RunContext) -> Collap
 
 def decided(documents: Documents, recipe: Recipe, context: RunContext, log: VerdictLog | None = None) -> Decision:
     """Return the verdicts on documents, by a resolved recipe."""
-    return decide(documents, ordered(documents, recipe, context), recipe, context, log)
+    return decide(ordered(documents, recipe, context), recipe, context, log)
 
 
 def bounded_run(

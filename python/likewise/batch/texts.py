@@ -588,7 +588,6 @@ def pairs(
         documents, recipe, choice = opened
         batches = list(
             verified_pairs(
-                documents,
                 ordered(documents, recipe, context),
                 recipe,
                 context,

@@ -237,7 +237,7 @@ class BesideIndex:
             collapsed = seen.without(collapsed)
             # The index may have grown since verdicts were logged.
             log = None
-        decision = decide(documents, collapsed, recipe, context, log)
+        decision = decide(collapsed, recipe, context, log)
         if seen is None:
             return decision, []
         self._num_seen = len(seen.rows)

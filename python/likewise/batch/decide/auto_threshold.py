@@ -289,8 +289,8 @@ def _measured(
     order, places = np.unique(np.concatenate([a, b]), return_inverse=True)
     sides = places.astype(np.uint32)
     nothing = np.zeros(0, np.int64)
-    collapsed = Collapsed(nothing, order.astype(np.uint32), nothing)
-    with Verifier(documents, collapsed, recipe, RunContext(RunRules(threads))) as verifier:
+    collapsed = Collapsed(documents, nothing, order.astype(np.uint32), nothing)
+    with Verifier(collapsed, recipe, RunContext(RunRules(threads))) as verifier:
         found, penalties = [np.zeros(0)], [np.zeros(0)]
         for part in slices(len(a), _PAIRS_AT_ONCE):
             later, earlier = sides[: len(a)][part], sides[len(a) :][part]

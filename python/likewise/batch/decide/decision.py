@@ -224,10 +224,9 @@ class Overruled(NamedTuple):
 class Stays:
     """Excludes pairs from a decision whose later document is kept by a user's decision."""
 
-    def __init__(self, documents: Documents, collapsed: Collapsed) -> None:
-        assert documents.stays is not None
+    def __init__(self, collapsed: Collapsed, stays: NDArray[np.bool_]) -> None:
         self._collapsed = collapsed
-        self._stays = documents.stays[collapsed.order]
+        self._stays = stays[collapsed.order]
         # Position -> (negative similarity, earlier position, distance) of each of its matches.
         self._found: dict[int, list[tuple[float, int, int]]] = {}
 
@@ -310,31 +309,25 @@ class Decision(NamedTuple):
         return self._replace(kept=kept, **own)
 
 
-def decide(
-    documents: Documents,
-    collapsed: Collapsed,
-    recipe: Recipe,
-    context: RunContext,
-    log: VerdictLog | None = None,
-) -> Decision:
+def decide(collapsed: Collapsed, recipe: Recipe, context: RunContext, log: VerdictLog | None = None) -> Decision:
     """Find candidates, measure them, and decide which documents are kept."""
+    documents = collapsed.documents
     with context.timing.wall("candidates"):
-        search = open_search(documents, collapsed, recipe, context)
+        search = open_search(collapsed, recipe, context)
         if documents.num_references:
             # Reference documents precede all others.
             search = BeyondReferences(search, int(np.count_nonzero(collapsed.order < documents.num_references)))
-    stays = None if documents.stays is None else Stays(documents, collapsed)
-    with Verifier(documents, collapsed, recipe, context) as verifier:
-        num_positions = len(collapsed.order)
+    stays = None if documents.stays is None else Stays(collapsed, documents.stays)
+    with Verifier(collapsed, recipe, context) as verifier:
         if recipe.group == "components":
-            verdicts = _by_components(search, verifier, documents, collapsed, recipe, context)
+            verdicts = _by_components(search, verifier, collapsed, recipe, context)
         else:
-            verdicts = _by_leaders(search, verifier, num_positions, documents, stays, context, log)
+            verdicts = _by_leaders(search, verifier, collapsed, stays, context, log)
         num_measured = verifier.num_measured
     warning = crowd_warning(recipe, search.num_crowded, search.num_capped)
     if warning is not None:
         context.progress(Warned(warning))
-    decision = _spread(documents, collapsed, recipe, verdicts, num_measured, search)
+    decision = _spread(collapsed, recipe, verdicts, num_measured, search)
     decision = decision._replace(overruled=None if stays is None else stays.overruled(verdicts))
     return decision.with_references_kept(documents.num_references)
 
@@ -342,21 +335,23 @@ def decide(
 def _by_leaders(
     search: Search,
     verifier: Verifier,
-    num_positions: int,
-    documents: Documents,
+    collapsed: Collapsed,
     stays: Stays | None,
     context: RunContext,
     log: VerdictLog | None,
 ) -> Verdicts:
-    timing, progress = context.timing, context.progress
-    verdicts = Verdicts.zeros(num_positions, documents.room.space)
+    timing, progress, room, num_positions = (
+        context.timing,
+        context.progress,
+        collapsed.documents.room,
+        len(collapsed.order),
+    )
+    verdicts = Verdicts.zeros(num_positions, room.space)
     states = frozen(verdicts.states)
     first, num_considered = (0, 0) if log is None else log.restore(verdicts, search)
     began = _start(progress, num_positions)
 
-    for found in measured(
-        search, verifier, num_positions, timing, documents.room.max_pairs, states=states, first=first
-    ):
+    for found in measured(search, verifier, num_positions, timing, room.max_pairs, states=states, first=first):
         num_considered += found.num_considered
         for measured_block in found.blocks:
             pairs, block = measured_block.pairs, slice(measured_block.low, measured_block.high)
@@ -380,14 +375,14 @@ def _by_leaders(
 
 
 def _by_components(
-    search: Search,
-    verifier: Verifier,
-    documents: Documents,
-    collapsed: Collapsed,
-    recipe: Recipe,
-    context: RunContext,
+    search: Search, verifier: Verifier, collapsed: Collapsed, recipe: Recipe, context: RunContext
 ) -> Verdicts:
-    num_positions, timing, progress = len(collapsed.order), context.timing, context.progress
+    documents, num_positions, timing, progress = (
+        collapsed.documents,
+        len(collapsed.order),
+        context.timing,
+        context.progress,
+    )
     joined, space = _native.Components(num_positions), documents.room.space
     near = recipe.sketch
     num_considered = 0
@@ -434,16 +429,9 @@ def _start(progress: Progress, num_positions: int) -> float:
     return time.perf_counter()
 
 
-def _spread(
-    documents: Documents,
-    collapsed: Collapsed,
-    recipe: Recipe,
-    verdicts: Verdicts,
-    num_measured: int,
-    search: Search,
-) -> Decision:
+def _spread(collapsed: Collapsed, recipe: Recipe, verdicts: Verdicts, num_measured: int, search: Search) -> Decision:
     """Give every row the verdict of the document that it collapsed into."""
-    space = documents.room.space
+    space = collapsed.documents.room.space
     has_names = recipe.name_rules is not None
     is_used = {"distance": isinstance(recipe.sketch, SimHash), "penalty": has_names, "differs": has_names}
     is_used["below_threshold"] = verdicts.below is not None

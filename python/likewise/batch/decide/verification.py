@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from likewise import _native
 from likewise.arrays import distinct, frozen
-from likewise.batch.read.documents import Collapsed, Documents
+from likewise.batch.read.documents import Collapsed
 from likewise.batch.search.search import Candidates, Search
 from likewise.errors import counted
 from likewise.job.options import RunContext, Timing
@@ -45,14 +45,8 @@ LEAST_WITH_BITMAPS = 8
 class Verifier:
     """Measures pairs of positions; as a context, since it owns threads that read texts."""
 
-    def __init__(
-        self,
-        documents: Documents,
-        collapsed: Collapsed,
-        recipe: Recipe,
-        context: RunContext,
-    ) -> None:
-        num_positions = len(collapsed.order)
+    def __init__(self, collapsed: Collapsed, recipe: Recipe, context: RunContext) -> None:
+        num_positions, documents = len(collapsed.order), collapsed.documents
         self._documents = documents
         self._order = collapsed.order
         self._recipe = recipe

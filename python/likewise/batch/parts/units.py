@@ -292,7 +292,7 @@ def repeated_units(
         documents, log = opened.documents, None if opened.parts is None else VerdictLog(opened.parts)
         if len(documents) != len(places.starts):
             raise InvalidInput("the inputs changed during the run; repeat it")
-        decision = decide(documents, ordered(documents, opened.recipe, context), opened.recipe, opened.context, log)
+        decision = decide(ordered(documents, opened.recipe, context), opened.recipe, opened.context, log)
         about = {
             "num_parts": len(documents) - documents.num_references,
             "recall": opened.recipe.recall_with(decision.num_crowded, decision.num_capped),

@@ -399,6 +399,7 @@ def _chunks(documents: Documents, rows: NDArray[np.int64], threads: int) -> Iter
 class Collapsed(NamedTuple):
     """Documents in order of priority, with indistinguishable ones merged."""
 
+    documents: Documents
     # For each row, the row of highest priority among those equal to it
     first: NDArray[np.int64]
     # These first rows in order of priority, without empty documents: position -> row
@@ -445,7 +446,7 @@ def collapse(documents: Documents, recipe: Recipe, ranked: NDArray[np.int64]) ->
     for part in slices(num_rows, _COLLAPSED_AT_ONCE):
         # A first row already has its position, and is its own first.
         position[part] = position[first[part]]
-    return Collapsed(first, order.take(), position, equal)
+    return Collapsed(documents, first, order.take(), position, equal)
 
 
 def num_key_words(recipe: Recipe) -> int:

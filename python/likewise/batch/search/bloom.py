@@ -37,10 +37,8 @@ def with_bands_where_many(recipe: Recipe, documents: Documents, progress: Progre
 class BloomSearch(Search):
     """Candidates by shared bits (docs/concepts/bloom-filters.md)."""
 
-    def __init__(
-        self, documents: Documents, collapsed: Collapsed, recipe: Recipe, filters: Bloom, threads: int
-    ) -> None:
-        self._threads = threads
+    def __init__(self, collapsed: Collapsed, recipe: Recipe, filters: Bloom, threads: int) -> None:
+        self._threads, documents = threads, collapsed.documents
         self._join = _native.BloomJoin(
             documents.sketches,
             filters.num_bits,

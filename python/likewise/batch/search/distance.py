@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from likewise import _native
 from likewise.arrays import frozen, places_of, slices
-from likewise.batch.read.documents import Collapsed, Documents
+from likewise.batch.read.documents import Collapsed
 from likewise.batch.search.search import Candidates, Search
 from likewise.hamming.fingerprints import ALL_PAIRS, joined
 from likewise.recipe.methods import SimHash, SimHashDistance
@@ -52,9 +52,10 @@ class _TooManyPairs(Exception):
 class DistanceSearch(Search):
     """Candidates by Hamming distance of SimHash fingerprints; exact."""
 
-    def __init__(self, documents: Documents, collapsed: Collapsed, recipe: Recipe, threads: int) -> None:
+    def __init__(self, collapsed: Collapsed, recipe: Recipe, threads: int) -> None:
         self._near = recipe.method_as(SimHash)
-        self._documents, self._order, self._threads = documents, collapsed.order, threads
+        documents, self._order, self._threads = collapsed.documents, collapsed.order, threads
+        self._documents = documents
         # A document near a kept one is removed for its distance alone, unless texts or a user decide.
         self._removes = (
             isinstance(self._near, SimHashDistance) and recipe.name_rules is None and documents.stays is None
