@@ -48,23 +48,13 @@ def bounded_run(
     beside: IndexUse | None = None,
 ) -> BoundedRun | None:
     """Return the memory limits of the run, and report the plan; None if it has none."""
-    memory_bytes = job.options.memory_bound()
-    if memory_bytes is None:
+    if job.options.memory_bytes is None:
         return None
     if beside is not None:
         raise InvalidParameter("memory", "does not limit the memory of an index; remove --memory or the index")
     from likewise.batch.memory import BoundedRun
 
-    bounded = BoundedRun(
-        found.files,
-        recipe,
-        memory_bytes,
-        job.context.threads,
-        job.work,
-        job.options.fields,
-        writes_copies=writes_copies,
-        keeps_sketches=keeps_sketches,
-    )
+    bounded = BoundedRun(job, found.files, recipe, writes_copies=writes_copies, keeps_sketches=keeps_sketches)
     job.context.progress(Planned(bounded.plan.lines()))
     return bounded
 

@@ -320,10 +320,8 @@ class Job:
             check_free(self.target, overwrite=self._overwrite)
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._stack.__exit__(kind, error, trace)
+    def __exit__(self, *error: Any) -> None:
+        self._stack.__exit__(*error)
 
     def enter(self, part: AbstractContextManager[_Entered]) -> _Entered:
         """Enter a context that ends with the job."""

@@ -173,9 +173,9 @@ class SketchedPiece(NamedTuple):
     num_features: NDArray[np.uint32]
     digests: NDArray[np.uint64]
     # Lengths in Unicode scalars, if `keep` needs them
-    text_lengths: NDArray[np.uint32] | None
+    text_lengths: NDArray[np.uint32] | None = None
     # Handle of the texts in the spool
-    handle: int | None
+    handle: int | None = None
 
     @property
     def num_bytes(self) -> int:
@@ -186,25 +186,18 @@ class SketchedPiece(NamedTuple):
 
 
 def sketched_piece(
-    piece: Piece, batch: _native.SketchBatch, lengths: NDArray[np.uint32] | None, handle: int | None
+    piece: Piece, batch: _native.SketchBatch, lengths: NDArray[np.uint32] | None = None, handle: int | None = None
 ) -> SketchedPiece:
     """Return a piece with its sketches, without its texts."""
-    return SketchedPiece(
-        piece=piece._replace(texts=_NO_TEXTS),
-        sketches=np.asarray(batch.sketches),
-        shapes=np.asarray(batch.shapes),
-        num_features=np.asarray(batch.num_features),
-        digests=np.asarray(batch.digests),
-        text_lengths=lengths,
-        handle=handle,
-    )
+    columns = map(np.asarray, (batch.sketches, batch.shapes, batch.num_features, batch.digests))
+    return SketchedPiece(piece._replace(texts=_NO_TEXTS), *columns, lengths, handle)
 
 
 def bare_piece(piece: Piece, handle: int | None = None) -> SketchedPiece:
     """Return a piece without texts, fields and sketches."""
     none, num = np.zeros(len(piece.offsets), np.uint8), np.zeros(0, np.uint32)
     bare = piece._replace(texts=_NO_TEXTS, fields=[])
-    return SketchedPiece(bare, none[:0], none, num, num.astype(np.uint64), None, handle)
+    return SketchedPiece(bare, none[:0], none, num, num.astype(np.uint64), handle=handle)
 
 
 class HeldDocuments:

@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 
 from likewise._native import Texts, range_checksum
 from likewise.batch.read.columns import SketchedPiece
-from likewise.errors import InvalidInput, InvalidParameter, LikewiseError, RecipeMismatch, counted
+from likewise.errors import InvalidInput, InvalidParameter, LikewiseError, RecipeMismatch, counted, differing
 from likewise.io.output.directory import KEPT, SKETCHES, SUMMARY
 from likewise.io.output.parts import Part, find_parts, is_whole, read_facts, read_part, write_part
 from likewise.io.source.source import BadRow, InputFile, Piece, Source
@@ -381,10 +381,7 @@ def open_kept_sketches(run: Path, files: Sequence[InputFile], recipe: Recipe) ->
             str(directory),
         )
     if sketch_id != recipe.sketch_id:
-        ours = recipe.to_dict()
-        both = {name: (ours.get(name), fields.get(name)) for name in sorted({*fields, *ours})}
-        differing = {name: values for name, values in both.items() if values[0] != values[1]}
-        raise RecipeMismatch(f"{run} has sketches made with another recipe", differing)
+        raise RecipeMismatch(f"{run} has sketches made with another recipe", differing(recipe.to_dict(), fields))
     by_path = {str(file.path): (place, file) for place, file in enumerate(files)}
     for place, entry in enumerate(listed):
         path = run / KEPT / entry["path"]

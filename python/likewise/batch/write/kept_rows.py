@@ -143,7 +143,6 @@ def _piece(
         lengths=documents.lengths[rows],
         lines=lines,
         num_lines=len(rows),
-        num_blank=0,
         fields=[],
         bad_rows=[],
     )
@@ -153,6 +152,4 @@ def _piece(
         shapes=documents.shapes[rows],
         num_features=documents.num_features[rows],
         digests=documents.digests.reshape(-1, 2)[rows].reshape(-1),
-        text_lengths=None,
-        handle=None,
     )

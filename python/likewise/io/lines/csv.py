@@ -124,7 +124,8 @@ class CsvFile(LineFile):
         if num_before and splitter is not None:
             # A file with only a header: its line is counted anyway.
             yield ReadTask(num_packed, self._read_job(done, 0, [], num_before))
-        yield from self.damage_jobs(done)
+        if self._damage is not None:
+            yield self.damage_job(self._damage, done)
 
     def _splitter(self, start: int) -> _native.CsvSplitter:
         delimiter, has_quotes = self._dialect

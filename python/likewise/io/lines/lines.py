@@ -194,18 +194,15 @@ class LineFile(InputFile):
             return PackedStream(*paths, codec=codec, **limits)
         return _native.PackedFile(*paths, codec=codec, threads=self.rules.threads, **limits)
 
-    def damage_jobs(self, position: int) -> Iterator[ReadTask]:
-        """Yield a job with the damage of the file as a bad row, if any; nothing was read after byte `position`."""
-        damage = self._damage
-        if damage is None:
-            return
+    def damage_job(self, damage: Damage, position: int) -> ReadTask:
+        """Return a job with the damage of the file as a bad row; nothing was read after byte `position`."""
         length = damage.num_plain - position
         with self.plain_path.open("rb") as file:
             file.seek(position)
             num_lines = max(1, sum(data.count(b"\n") for data in iter(lambda: file.read(_COPY_BYTES), b"")))
         reason = f"{damage.reason}; nothing after this position was read"
         piece = no_rows([BadRow(0, position, length, reason, num_lines)], len(self.rules.fields))
-        yield ReadTask(0, lambda: iter([piece]))
+        return ReadTask(0, lambda: iter([piece]))
 
     def _unpacked(self, packed: _native.PackedFile | PackedStream, piece_bytes: int) -> tuple[int, int, int] | None:
         try:
@@ -344,7 +341,6 @@ def no_rows(bad_rows: list[BadRow], num_fields: int) -> Piece:
         lengths=np.zeros(0, np.uint32),
         lines=np.zeros(0, np.uint32),
         num_lines=len(bad_rows),
-        num_blank=0,
         fields=[nothing] * num_fields,
         bad_rows=bad_rows,
     )

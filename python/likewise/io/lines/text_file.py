@@ -44,7 +44,6 @@ class TextFile(InputFile):
             lengths=np.full(count, self.num_bytes, np.uint32),
             lines=np.zeros(count, np.uint32),
             num_lines=1,
-            num_blank=0,
             fields=[Texts.from_list([""][:count]) for _ in self.rules.fields],
             bad_rows=[] if reason is None else [BadRow(0, 0, self.num_bytes, reason)],
         )

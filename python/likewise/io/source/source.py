@@ -183,12 +183,12 @@ class Piece(NamedTuple):
     lengths: NDArray[np.uint32]
     # Line or row within the piece, from 0
     lines: NDArray[np.uint32]
-    # Number of lines in the piece, including blank and bad ones; number of blank lines
+    # Number of lines in the piece, including blank and bad ones
     num_lines: int
-    num_blank: int
     # Further fields as JSON, ``""`` where absent
     fields: list[Texts]
     bad_rows: list[BadRow]
+    num_blank: int = 0
 
 
 @dataclass(eq=False)

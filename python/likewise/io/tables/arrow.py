@@ -84,7 +84,6 @@ class MemorySource(Unnamed):
             lengths=np.ones(length, np.uint32),
             lines=(places - first).astype(np.uint32),
             num_lines=end - first,
-            num_blank=0,
             fields=[self._part(values, rows) for values in self.fields.values()],
             bad_rows=[BadRow(row - first, row, 1, NULL_TEXT) for row in nulls],
         )

@@ -221,7 +221,6 @@ class TableRows(NamedTuple):
             lengths=np.ones(len(kept), np.uint32),
             lines=kept.astype(np.uint32),
             num_lines=num_rows,
-            num_blank=0,
             fields=[
                 column_as_json(pick(column_of(batch, name))) if name else Texts.from_list([""] * len(kept))
                 for name in fields
