@@ -189,8 +189,15 @@ def sketched_piece(
     piece: Piece, batch: _native.SketchBatch, lengths: NDArray[np.uint32] | None = None, handle: int | None = None
 ) -> SketchedPiece:
     """Return a piece with its sketches, without its texts."""
-    columns = map(np.asarray, (batch.sketches, batch.shapes, batch.num_features, batch.digests))
-    return SketchedPiece(piece._replace(texts=_NO_TEXTS), *columns, lengths, handle)
+    return SketchedPiece(
+        piece._replace(texts=_NO_TEXTS),
+        np.asarray(batch.sketches),
+        np.asarray(batch.shapes),
+        np.asarray(batch.num_features),
+        np.asarray(batch.digests),
+        lengths,
+        handle,
+    )
 
 
 def bare_piece(piece: Piece, handle: int | None = None) -> SketchedPiece:

@@ -104,10 +104,7 @@ def _check_type(kind: Any, rules: TokenRules, name: str) -> None:
         token = entry.field(0).type if is_pair else None
     if token is not None and are.is_dictionary(token):
         token = token.value_type
-    is_text = token is not None and (
-        are.is_string(token) or are.is_large_string(token) or are.is_string_view(token) or are.is_null(token)
-    )
-    if not is_text:
+    if token is None or not (is_text(token) or are.is_null(token)):
         how = "; (token, weight) pairs require weights own" if entry is not None and are.is_struct(entry) else ""
         raise InvalidInput(f"column {name!r} has type {kind}, not {wanted}{how if not rules.is_weighted else ''}")
 
