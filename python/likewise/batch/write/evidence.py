@@ -18,15 +18,16 @@ from likewise.recipe.recipe import Recipe
 from likewise.stages.verify import NAMES_OF
 
 
-def evidence(documents: Documents, recipe: Recipe, decision: Decision, kept_ids: Sequence[str] = ()) -> ArrowTable:
-    """Return the evidence table of verdicts; for kept rows of -1, ids come from `kept_ids`, of an index, in order."""
-    return _evidence_of(documents, recipe, decision, slice(0, len(decision.removed_rows)), kept_ids)
+def evidence(documents: Documents, recipe: Recipe, decision: Decision) -> ArrowTable:
+    """Return the evidence table of verdicts."""
+    return _evidence_of(documents, recipe, decision, slice(0, len(decision.removed_rows)), ())
 
 
-def evidence_tables(
-    documents: Documents, recipe: Recipe, decision: Decision, kept_ids: Sequence[str] = ()
-) -> Iterator[Any]:
-    """Yield the table of :func:`evidence` in parts that fit the run's memory limit; at least one part."""
+def evidence_tables(documents: Documents, recipe: Recipe, decision: Decision, kept_ids: Sequence[str]) -> Iterator[Any]:
+    """Yield the table of :func:`evidence` in parts that fit the run's memory limit; at least one part.
+
+    For kept rows of -1, ids come from `kept_ids`, of an index, in order.
+    """
     num_given = 0
     for part in slices(len(decision.removed_rows), documents.room.rows_at_once):
         given = int(np.count_nonzero(decision.kept_rows[part] < 0)) if kept_ids else 0
