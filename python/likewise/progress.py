@@ -2,6 +2,7 @@
 
 import sys
 import time
+from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -70,6 +71,8 @@ class Planned:
 
 Event = StageStarted | StageAdvanced | StageFinished | Warned | Planned
 Progress = Callable[[Event], None]
+#: Ignores an event.
+no_progress: Progress = deque[Event](maxlen=0).append
 
 
 def printable(text: str) -> str:
@@ -86,10 +89,6 @@ def _escape(character: str) -> str:
     if unicodedata.category(character) in ("Zs", "Mn", "Mc", "Me") and code > 0xA0:
         return character
     return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
-
-
-def no_progress(event: Event) -> None:
-    """Ignore an event."""
 
 
 @contextmanager

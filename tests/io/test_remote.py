@@ -15,7 +15,8 @@ from likewise.batch.files import dedup_files
 from likewise.batch.pair_files import pair_files, sketch_files
 from likewise.corpus import decontaminate_files, find_copies, leak_files
 from likewise.errors import InvalidInput
-from likewise.io.remote import fetch, is_remote, local_path, remote_files
+from likewise.io.places import is_remote, local_path
+from likewise.io.remote import fetch, remote_files
 from tests.io.files import REMOVED, ROWS, WRITERS, jsonl
 
 fsspec = pytest.importorskip("fsspec", reason="names of stores need the extra likewise[remote]")

@@ -9,7 +9,7 @@ import likewise
 from likewise.batch.budget.room import Room
 from likewise.batch.decide import verification
 from likewise.batch.read import ingest
-from likewise.batch.search import search as candidates
+from likewise.batch.search.search import Candidates
 from likewise.job.options import Timing
 from tests.recipes import RECIPES
 
@@ -22,16 +22,16 @@ class Dense:
         totals = np.cumsum(np.arange(low, high))
         high = low + min(high - low, int(np.searchsorted(totals, max_pairs)) + 1)
         later = np.repeat(np.arange(low, high, dtype=np.uint32), np.arange(low, high))
-        return candidates.Candidates(later, np.zeros(len(later), np.uint32), None, len(later), high)
+        return Candidates(later, np.zeros(len(later), np.uint32), None, len(later), high)
 
 
 @pytest.mark.parametrize("max_pairs", [1, 50_000])
 def test_no_list_is_longer_than_the_bound_and_one_position(max_pairs):
-    ranges = list(candidates.ranges_of_candidates(Dense(), 3000, None, Timing(), max_pairs))
+    ranges = list(verification.ranges_of_candidates(Dense(), 3000, None, Timing(), max_pairs))
     assert [low for low, _, _ in ranges] == [0, *(high for _, high, _ in ranges[:-1])]
     assert ranges[-1][1] == 3000
-    assert max(len(found) for _, _, found in ranges) <= max_pairs + 3000
-    assert sum(len(found) for _, _, found in ranges) == 3000 * 2999 // 2
+    assert max(len(found.later) for _, _, found in ranges) <= max_pairs + 3000
+    assert sum(len(found.later) for _, _, found in ranges) == 3000 * 2999 // 2
     if max_pairs > 1:
         # The guess follows the density, so that few searches are cut off.
         assert len(ranges) < 2 * (3000 * 2999 // 2) / max_pairs
@@ -41,9 +41,9 @@ def test_sparse_pairs_are_listed_in_large_ranges():
     class Sparse(Dense):
         def candidates(self, low, high, _, max_pairs):
             found = super().candidates(0, min(2, high - low), None, max_pairs)
-            return candidates.Candidates(found.later, found.earlier, None, 1, high)
+            return Candidates(found.later, found.earlier, None, 1, high)
 
-    ranges = candidates.ranges_of_candidates(Sparse(), 60_000, None, Timing(), 1 << 22)
+    ranges = verification.ranges_of_candidates(Sparse(), 60_000, None, Timing(), 1 << 22)
     sizes = [high - low for low, high, _ in ranges]
     assert sizes == [256, 512, 1024, 2048, 4096, 8192, 16384, 16384, 11104]
 
@@ -96,7 +96,7 @@ def test_texts_of_a_range_are_read_together_and_once(monkeypatch, pages):
 
     monkeypatch.setattr(verification.Verifier, "_add", counted)
     # Pairs are decided in many more steps.
-    monkeypatch.setattr(candidates, "_PAIRS_AT_ONCE", 1000)
+    monkeypatch.setattr(verification, "_PAIRS_AT_ONCE", 1000)
     likewise.dedup(pages, likewise.Recipe.minhash(0.6, shingle=1, overflow="levels"), threads=2)
     assert 900 < sum(batches) <= 2000
     # Four ranges, each read by two threads.

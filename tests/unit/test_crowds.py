@@ -254,8 +254,7 @@ def test_estimated_pairs_are_near_those_that_are_found():
 
 
 def test_a_run_that_is_continued_finds_the_same(tmp_path, monkeypatch):
-    from likewise.batch.decide import decision
-    from likewise.batch.search import search as candidates
+    from likewise.batch.decide import decision, verification
 
     texts, recipe = crowded(300, seed=2), RECIPES["jaccard"]
     lines = (json.dumps({"id": str(row), "text": text}) for row, text in enumerate(texts))
@@ -263,7 +262,7 @@ def test_a_run_that_is_continued_finds_the_same(tmp_path, monkeypatch):
     whole = likewise.dedup(texts, recipe)
     monkeypatch.setattr(decision, "SECONDS_BETWEEN", 0.0)
     for name in ("_FIRST_RANGE", "_RANGE"):
-        monkeypatch.setattr(candidates, name, 40)
+        monkeypatch.setattr(verification, name, 40)
     calls, note = [], decision.VerdictLog.note
 
     def interrupted(*arguments):

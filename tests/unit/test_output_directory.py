@@ -2,8 +2,8 @@
 
 import pytest
 
-from likewise.io.output import directory as output
-from likewise.io.output.directory import OutputDirectory
+from likewise.job import output
+from likewise.job.output import OutputDirectory
 
 
 def test_interrupted_while_it_is_claimed_nothing_remains(tmp_path, monkeypatch):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple, Unpack
 
 import numpy as np
 
-from likewise.batch.against.index import BesideIndex, IndexUse, recipe_beside
+from likewise.batch.against.index import BesideIndex, IndexUse
 from likewise.batch.against.references import (
     about_references,
     check_references,
@@ -22,7 +22,8 @@ from likewise.batch.decide.decision import Decision, VerdictLog, group_warning
 from likewise.batch.read.documents import Documents, References
 from likewise.batch.read.ingest import weighed_files
 from likewise.batch.read.resume import PARTS_VERSION, known_counts
-from likewise.batch.run import bounded_run, evidence_of_overruled, evidence_tables, opened_run
+from likewise.batch.run import bounded_run, decided, opened_run
+from likewise.batch.write.evidence import evidence_of_overruled, evidence_tables, write_evidence
 from likewise.batch.write.groups import (
     GroupColumns,
     GroupRows,
@@ -46,15 +47,14 @@ from likewise.io.output.directory import (
     PAIRS,
     UNIQUE,
 )
-from likewise.io.output.evidence import write_evidence
-from likewise.io.places import place_named
-from likewise.io.remote import is_remote
+from likewise.io.places import is_remote, place_named
 from likewise.io.source.added import AddedFields
 from likewise.io.source.source import InputFile, Kept
 from likewise.job.options import FileRun, OnError, RunContext
 from likewise.job.output import Job
 from likewise.progress import Progress, Warned, shows_progress, taken
 from likewise.recipe.fields import RecipeFields
+from likewise.recipe.methods import Shingles
 from likewise.recipe.recipe import GivenRecipe, Recipe
 from likewise.recipe.weights import RECIPE, write_companions
 from likewise.stages.text import TextField, field_names
@@ -100,6 +100,8 @@ class DedupOptions:
             from likewise.batch.decide.decision import StayingIds
 
             self.stays = StayingIds(self.decisions)
+        if self.index is not None and not self.index.is_any:
+            self.index = None
         self.copies, self.has_groups = _written(self.write)
         self._check()
 
@@ -131,7 +133,7 @@ class DedupOptions:
             for name, is_given in {"index": self.index is not None and self.index.create is not None, **others}.items():
                 if is_given:
                     raise InvalidParameter(name, "requires the local engine")
-        if self.stays is not None and self.index not in (None, IndexUse()):
+        if self.stays is not None and self.index is not None:
             raise InvalidParameter("decisions", "cannot be combined with an index")
         if self.keep_sketches and self.copies != "kept":
             raise InvalidParameter(
@@ -145,7 +147,7 @@ class DedupOptions:
         if self.run.document_by is not None:
             others = {
                 "id_field": self.run.id_field is not None,
-                "an index": self.index not in (None, IndexUse()),
+                "an index": self.index is not None,
                 "against": bool(self.against),
                 "write annotated": self.copies == "annotated",
                 "keep_sketches": self.keep_sketches,
@@ -153,15 +155,26 @@ class DedupOptions:
             from likewise.batch.joined import check_joined
 
             check_joined(recipe, others)
-        check_references(self.against, recipe, keep_sketches=self.keep_sketches)
-        if self.against and self.index not in (None, IndexUse()):
+        if self.against:
+            check_references(recipe)
+        if self.keep_sketches and isinstance(recipe.sketch, Shingles):
+            raise InvalidParameter(
+                "keep_sketches", "method shingles has no sketches; it counts the shingles of all documents in each run"
+            )
+        if self.against and self.index is not None:
             raise InvalidParameter("against", "reference documents cannot be combined with an index, existing or new")
-        recipe = recipe_beside(recipe, self.index)
+        if self.index is not None:
+            # Verdicts are the same as those of the index.
+            recipe = recipe.for_index()
         if self.store_pairs is not None:
             from likewise.batch.pair_files import check_floor
 
             check_floor(self.store_pairs, recipe, is_against=self.is_against)
         return recipe
+
+    def open_index(self, recipe: Recipe, job: Job) -> BesideIndex | None:
+        """Return the index that the run uses until the job exits, or None."""
+        return None if self.index is None else job.enter(BesideIndex(self.index, recipe, job.context.rules))
 
     def identity(self, recipe: Recipe, reading: "_Reading", job: Job) -> dict[str, Any]:
         """Return everything else that must be the same for a run to be continued."""
@@ -177,6 +190,7 @@ class DedupOptions:
             **({"keep_sketches": True} if self.keep_sketches else {}),
             **({} if self.store_pairs is None else {"store_pairs": self.store_pairs}),
             **({} if self.stays is None else {"decisions": self.stays.digest()}),
+            **({} if self.index is None or self.index.against is None else {"against": str(self.index.against)}),
         }
 
 
@@ -197,7 +211,14 @@ class _Reading:
     def __init__(self, found: Inputs, references: References) -> None:
         self.found, self.references = found, references
         # All files, references first
-        self.all = found._replace(files=(*references.files, *found.files))
+        self.all = found._replace(files=(*references.files, *found.files)) if references.parts else found
+
+
+def _references(asked: DedupOptions, recipe: Recipe, job: Job) -> References:
+    """Return the reference documents of a run, as found at its start."""
+    if not asked.against:
+        return References()
+    return find_references(asked.against, recipe, asked.run, job.target, job.context.progress)
 
 
 class _Decided(NamedTuple):
@@ -211,10 +232,8 @@ class _Decided(NamedTuple):
     facts: dict[str, object]
     joined: "JoinedRows | None" = None
 
-    def store_pairs(self, floor: float | None, work: Path) -> dict[str, object]:
-        """Write the requested pairs; return the summary fields about them."""
-        if floor is None:
-            return {}
+    def store_pairs(self, floor: float, work: Path) -> dict[str, object]:
+        """Write the pairs from a similarity on; return the summary fields about them."""
         from likewise.batch.pair_files import write_near_pairs
 
         return write_near_pairs(self.documents, self.recipe, floor, work / PAIRS, self.context)
@@ -263,7 +282,7 @@ class _Decided(NamedTuple):
             written = groups.unique() if asked.copies == "unique" else np.broadcast_to(np.True_, len(documents))
         if self.joined is not None:
             documents, written = self.joined.rows(documents, written)
-        first = len(reading.references.files)
+        first = self.documents.num_reference_sources
 
         def kept_of(number: int, _: InputFile) -> Kept:
             added = None
@@ -279,13 +298,15 @@ class _Decided(NamedTuple):
         summary |= about_inputs(reading.found, documents, decision, asked.run, asked.copies)
         if asked.columns.count_by is not None:
             summary |= counts_by(documents, decision, asked.columns.count_by)
-        else:
+        elif len(reading.found.files) > 1:
             summary |= shrinkage_by_path(documents, decision)
         if asked.stays is not None:
             summary |= asked.stays.summary(documents, decision.overruled)
         if self.joined is not None:
             summary |= self.joined.summary(decision.kept)
-        return summary | about_references(asked.against, documents, decision) | self.facts
+        if asked.against:
+            summary |= about_references(asked.against, documents, decision)
+        return summary | self.facts
 
 
 def _written_by_engine(
@@ -343,14 +364,13 @@ def _decided(
     reading: _Reading,
     job: Job,
     bounded: "BoundedRun | None",
-    beside: BesideIndex,
+    beside: BesideIndex | None,
 ) -> Iterator[_Decided]:
     """Decide on this machine or by the engine; the documents exist until the context exits."""
     context, work, progress = job.context, job.work, job.context.progress
     if asked.engine is not None:
         recipe = known_counts(job.parts, recipe) or weighed_files(reading.all.files, recipe, context, job.parts)
-        decided = asked.engine.decided(reading.found.files, recipe, context, work=work)
-        with decided as (documents, decision):
+        with asked.engine.decided(reading.found.files, recipe, context, work=work) as (documents, decision):
             _tell_of_group(documents, decision, progress)
             yield _Decided(documents, recipe, context, decision, (), {})
         return
@@ -369,7 +389,7 @@ def _decided(
         parts=job.parts,
         references=reading.references,
     ) as opened:
-        facts, log = opened.facts, None if opened.parts is None else VerdictLog(opened.parts.directory)
+        facts, log = opened.facts, None if opened.parts is None else VerdictLog(opened.parts)
         documents = opened.documents
         if joined is not None:
             documents.bad_rows[:] = joined.bad_rows
@@ -378,7 +398,11 @@ def _decided(
             documents, log = asked.stays.mark(documents, opened.recipe, progress), None
             # The marked documents hold them, and free them before the output is written.
             opened.documents.free_sketches()
-        decision, kept_ids = beside.decided(documents, opened.recipe, opened.context, log)
+        kept_ids: Sequence[str] = ()
+        if beside is None:
+            decision = decided(documents, opened.recipe, opened.context, log)
+        else:
+            decision, kept_ids = beside.decided(documents, opened.recipe, opened.context, log)
         _tell_of_group(documents, decision, progress)
         if opened.parts is not None:
             facts |= opened.parts.summary(0 if log is None else log.num_found)
@@ -537,21 +561,21 @@ def deduplicate(
     report: Progress,
 ) -> dict[str, Any]:
     """Remove near-duplicates from files, as :func:`dedup_files` does, by a resolved recipe."""
-    engine, index, against = asked.engine, asked.index, asked.against
+    engine = asked.engine
     if engine is not None and is_remote(output) and asked.is_written_by_engine and not engine.is_on_this_machine:
         return _stored_by_engine(asked, recipe, inputs, str(output), report, engine, overwrite=overwrite)
     with Job(output, asked.run, report, inputs=inputs, overwrite=overwrite, fresh=fresh) as job:
         recipe = asked.recipe_beside(recipe)
-        beside = job.enter(BesideIndex(index, recipe, job.context.rules))
+        beside = asked.open_index(recipe, job)
         found = job.find(inputs, recipe, joins_rows=True)
         if asked.run.document_by is not None and (whole := [file for file in found.files if file.is_document]):
             raise InvalidInput("a text file has no fields and is one document; remove --document-by", whole[0].name)
         if asked.is_against:
             tell_direction(recipe, report)
-        reading = _Reading(found, find_references(against, recipe, asked.run, job.target, report))
+        reading = _Reading(found, _references(asked, recipe, job))
         if asked.copies == "annotated":
             check_annotated(found.files, AddedFields(asked.write_prefix))
-        identity = asked.identity(recipe, reading, job) | beside.identity()
+        identity = asked.identity(recipe, reading, job)
         # Everything that may reject the command must precede claiming the directory, which deletes unfinished files.
         bounded = None
         if engine is not None:
@@ -563,19 +587,22 @@ def deduplicate(
                 recipe,
                 writes_copies=asked.copies in _COPIES,
                 keeps_sketches=asked.keep_sketches,
-                beside=index,
+                beside=asked.index,
             )
         job.claim(**identity)
         if engine is not None and asked.is_written_by_engine:
             return _written_by_engine(asked, recipe, reading, job, engine)
-        decided = job.enter(_decided(asked, recipe, reading, job, bounded, beside))
-        stored = decided.store_pairs(asked.store_pairs, job.work)
-        decided.write(asked, reading, job)
+        done = job.enter(_decided(asked, recipe, reading, job, bounded, beside))
+        stored = {} if asked.store_pairs is None else done.store_pairs(asked.store_pairs, job.work)
+        done.write(asked, reading, job)
+        summary = done.summary(asked, reading)
+        if beside is None:
+            return job.finish(summary | stored)
         job.check_unchanged()
-        summary = decided.summary(asked, reading) | beside.summary() | stored
-        beside.prepare(decided.documents, decided.recipe, decided.decision)
+        summary |= beside.summary() | stored
+        beside.prepare(done.documents, done.recipe, done.decision)
         job.write_summary(summary)
-        beside.add_kept(decided.documents, decided.decision)
+        beside.add_kept(done.documents, done.decision)
         job.publish()
         beside.finish()
     return summary
@@ -597,17 +624,18 @@ def stream_dedup(
     recipe = asked.recipe_beside(recipe)
     with Job(None, asked.run, taken(progress)) as job:
         options, report = job.options, job.context.progress
-        beside = job.enter(BesideIndex(index, recipe, job.context.rules))
+        beside = asked.open_index(recipe, job)
         found = job.find(inputs, recipe)
         lines = stream_files(found.files)
         if asked.is_against:
             tell_direction(recipe, report)
-        reading = _Reading(found, find_references(against, recipe, options, None, report))
+        reading = _Reading(found, _references(asked, recipe, job))
         job.watch(reading.references.files)
-        bounded = bounded_run(job, reading.all, recipe, writes_copies=False, beside=index)
-        decided = job.enter(_decided(asked, recipe, reading, job, bounded, beside))
-        documents, recipe, decision = decided.documents, decided.recipe, decided.decision
-        beside.prepare(documents, recipe, decision)
+        bounded = bounded_run(job, reading.all, recipe, writes_copies=False, beside=asked.index)
+        done = job.enter(_decided(asked, recipe, reading, job, bounded, beside))
+        documents, recipe, decision = done.documents, done.recipe, done.decision
+        if beside is not None:
+            beside.prepare(documents, recipe, decision)
         job.check_unchanged()
         # Written lines are read again.
         job.watch(found.files)
@@ -618,8 +646,13 @@ def stream_dedup(
                 for number, file in enumerate(lines, len(reading.references.files)):
                     stream.write(file, *kept_places(documents, decision.kept, number, options.on_error))
                 out.flush()
-        beside.add_kept(documents, decision)
-        beside.finish()
-        summary = summarize(documents, recipe, decision, job.context.timing) | beside.summary() | decided.facts
-        summary |= about_references(against, documents, decision) | shrinkage_by_path(documents, decision)
+        summary = summarize(documents, recipe, decision, job.context.timing)
+        if beside is not None:
+            beside.add_kept(documents, decision)
+            beside.finish()
+            summary |= beside.summary()
+        summary |= done.facts
+        if against:
+            summary |= about_references(against, documents, decision)
+        summary |= shrinkage_by_path(documents, decision)
         return summary | about_inputs(found, documents, decision, options, "kept")

@@ -168,7 +168,6 @@ class JoinedRows:
             lengths=self.lengths[firsts],
             lines=self.lines[firsts],
             num_lines=0,
-            num_blank=0,
             fields=[field.take(firsts) for field in self._fields],
             bad_rows=[],
         )

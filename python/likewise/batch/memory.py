@@ -9,6 +9,7 @@ from likewise.arrays import ArraySpace
 from likewise.batch.budget.room import Room
 from likewise.errors import InvalidParameter
 from likewise.io.source.source import InputFile
+from likewise.job.output import Job
 from likewise.recipe.methods import Bloom, MinHash, Shingles, SimHash
 from likewise.recipe.recipe import Recipe
 from likewise.recipe.rules import fields_read
@@ -241,18 +242,11 @@ class BoundedRun:
     """The memory limits of a run."""
 
     def __init__(
-        self,
-        files: Sequence[InputFile],
-        recipe: Recipe,
-        memory_bytes: int,
-        threads: int,
-        work: Path,
-        fields: tuple[str, ...],
-        *,
-        writes_copies: bool,
-        keeps_sketches: bool = False,
+        self, job: Job, files: Sequence[InputFile], recipe: Recipe, *, writes_copies: bool, keeps_sketches: bool
     ) -> None:
-        self._work = work
+        memory_bytes = job.options.memory_bound()
+        assert memory_bytes is not None
+        self._work = job.work
         _check_can_be_bounded(recipe)
         from likewise.io.tables.parquet import PARQUET_TEXT
 
@@ -263,13 +257,13 @@ class BoundedRun:
         self._task = _Task(
             recipe=_planned(recipe),
             memory_bytes=memory_bytes,
-            threads=threads,
+            threads=job.context.threads,
             num_files=len(files),
             text_bytes=text_bytes,
             copied_bytes=copied,
             spooled_share=spooled / max(1, sum(file.num_bytes for file in files)),
             format_bytes=max((file.work_bytes() for file in files), default=0),
-            fields=fields,
+            fields=job.options.fields,
             unpacked_bytes=int(packed + PARQUET_TEXT * spooled),
             keeps_sketches=keeps_sketches,
         )

@@ -6,13 +6,15 @@ verdict. At or above the threshold, it stores the pairs that the run compared, s
 run's counts.
 """
 
-from collections.abc import Iterator, Sequence
+import json
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
 
+from likewise.arrays import ArrowSchema, ArrowTable
 from likewise.batch.against.references import check_references, find_references, recipe_of_files
 from likewise.batch.decide.pairing import MAX_PAIRS, PairCounts, verified_pairs
 from likewise.batch.decide.verification import Verifier, measured
@@ -21,12 +23,13 @@ from likewise.batch.run import bounded_run, opened_run, ordered
 from likewise.batch.search.opening import open_search
 from likewise.batch.search.search import Candidates, Splits
 from likewise.errors import InvalidParameter, check_integer
-from likewise.io.output.evidence import NearPairFacts, pair_schema, pair_table
+from likewise.io.output.evidence import PAIR_FACTS, NearPairFacts, Places
 from likewise.io.output.row_files import PairWriter
 from likewise.io.remote import file_for
-from likewise.job.options import FileRun, RunContext, Timing
+from likewise.io.tables.columns import number_column
+from likewise.job.options import FileRun, RunContext
 from likewise.job.output import Job
-from likewise.progress import Progress, StageAdvanced, StageFinished, StageStarted, shows_progress, taken
+from likewise.progress import Progress, shows_progress, stage, taken
 from likewise.recipe.fields import RecipeFields
 from likewise.recipe.methods import Exact, SimHashDistance
 from likewise.recipe.recipe import GivenRecipe, Recipe, as_recipe
@@ -72,7 +75,7 @@ def write_near_pairs(
 
     collapsed = ordered(documents, recipe, context)
     num_distinct = len(collapsed.order) + int(documents.num_empty > 0)
-    schema = pair_schema(
+    schema = _pair_schema(
         NearPairFacts(floor, recipe.measure, recipe.group, len(documents), num_distinct, recipe.recipe_id)
     )
     near, lowest = recipe.sketch, {"threshold": floor}
@@ -80,58 +83,94 @@ def write_near_pairs(
         lowest = {"within": max(d for d in range(near.bits + 1) if near.similarity(d) >= floor)}
     lowered = recipe.replace(**lowest)
     num_pairs = 0
-    context.progress(StageStarted("storing pairs", len(collapsed.order), "documents"))
-    began = Timing.now()
-    with pq.ParquetWriter(path, schema, compression="zstd") as writer:
-        for pairs, similarity, penalty in _found(documents, collapsed, recipe, lowered, context):
+    with (
+        stage(context.progress, "storing pairs", len(collapsed.order), "documents") as advance,
+        pq.ParquetWriter(path, schema, compression="zstd") as writer,
+    ):
+        for pairs, similarity, penalty in _found(collapsed, recipe, lowered, context, advance):
             sides = [side.astype(np.int64) for side in (pairs.later, pairs.earlier)]
             places = [documents.places(collapsed.order[side].astype(np.int64)) for side in sides]
             distance = None if pairs.distance is None else pairs.distance.astype(np.int32)
             sizes = np.minimum(*(documents.num_features[collapsed.order[side]] for side in sides)).astype(np.int64)
             writer.write_table(
-                pair_table(schema, (sides[0], sides[1]), (places[0], places[1]), similarity, distance, sizes, penalty)
+                _pair_table(schema, (sides[0], sides[1]), (places[0], places[1]), similarity, distance, sizes, penalty)
             )
             num_pairs += len(similarity)
-    context.progress(StageFinished("storing pairs", Timing.now() - began))
     return {"stored_pairs": {"floor": floor, "num_pairs": num_pairs}}
 
 
+def _pair_schema(facts: NearPairFacts) -> ArrowSchema:
+    """Return the schema of a file of stored pairs, with its facts, which the required similarity needs, as metadata."""
+    import pyarrow as pa
+
+    fields = []
+    for side in "ab":
+        fields += [
+            (f"rank_{side}", pa.int64()),
+            (f"row_{side}", pa.int64()),
+            (f"doc_id_{side}", pa.string()),
+            (f"file_{side}", pa.string()),
+            (f"offset_{side}", pa.int64()),
+            (f"length_{side}", pa.int64()),
+        ]
+    fields += [("similarity", pa.float64()), ("distance", pa.int32())]
+    fields += [("num_features", pa.int64()), ("penalty", pa.float64())]
+    return pa.schema(fields, metadata={PAIR_FACTS: json.dumps(facts._asdict(), sort_keys=True).encode()})
+
+
+def _pair_table(
+    schema: ArrowSchema,
+    ranks: tuple[NDArray[np.int64], NDArray[np.int64]],
+    places: tuple[Places, Places],
+    similarity: NDArray[np.float64],
+    distance: NDArray[np.int32] | None,
+    sizes: NDArray[np.int64],
+    penalty: NDArray[np.float64],
+) -> ArrowTable:
+    """Return stored pairs as an Arrow table: first the document that would be removed, then the one that is kept."""
+    import pyarrow as pa
+
+    columns: list[Any] = []
+    for rank, place in zip(ranks, places, strict=True):
+        columns += [number_column(rank), number_column(place.rows), place.doc_ids, place.files]
+        columns += [number_column(place.offsets), number_column(place.lengths)]
+    distances = pa.nulls(len(similarity), pa.int32()) if distance is None else number_column(distance)
+    columns += [number_column(similarity), distances, number_column(sizes), number_column(penalty)]
+    return pa.table(columns, schema=schema)
+
+
 def _found(
-    documents: Documents,
     collapsed: Collapsed,
     recipe: Recipe,
     lowered: Recipe,
     context: RunContext,
+    advance: Callable[[int], None],
 ) -> Iterator[tuple[Candidates, NDArray[np.float64], NDArray[np.float64]]]:
     """Yield matching pairs of positions in order of the later one, with their similarities and penalties."""
     timing = context.timing
     with timing.wall("storing_pairs"):
         # Below the threshold of the run, nearly all pairs of documents with full buckets may match.
         exact_from = None if recipe.threshold is None else recipe.similarity_threshold
-        search = open_search(documents, collapsed, lowered, context, exact_from=exact_from)
+        search = open_search(collapsed, lowered, context, exact_from=exact_from)
         crowd = np.zeros(len(collapsed.order), bool)
         crowd[search.joined] = True
-    with Verifier(documents, collapsed, lowered, context) as verifier:
-        num_positions, max_pairs = len(collapsed.order), documents.room.max_pairs
+    with Verifier(collapsed, lowered, context) as verifier:
+        num_positions, max_pairs = len(collapsed.order), collapsed.documents.room.max_pairs
         for found in measured(search, verifier, num_positions, timing, max_pairs, stage="storing_pairs"):
             for block in found.blocks:
                 with timing.wall("storing_pairs"):
                     pairs, similarity = block.matching()
-                    compared = _were_compared(documents, collapsed, recipe, pairs, similarity)
+                    compared = _were_compared(collapsed, recipe, pairs, similarity)
                     compared |= crowd[pairs.later] & crowd[pairs.earlier]
                 if compared.any():
                     pairs = pairs.select(compared)
                     penalty, _ = verifier.differences(pairs.later, pairs.earlier, penalties_only=True)
                     yield pairs, similarity[compared], penalty
-            context.progress(StageAdvanced("storing pairs", found.high))
+            advance(found.high)
 
 
 def _were_compared(
-    documents: Documents,
-    collapsed: Collapsed,
-    recipe: Recipe,
-    pairs: Candidates,
-    similarity: NDArray[np.float64],
+    collapsed: Collapsed, recipe: Recipe, pairs: Candidates, similarity: NDArray[np.float64]
 ) -> NDArray[np.bool_]:
     """Return which pairs the run itself measured, or would not have matched."""
     compared = np.ones(len(similarity), bool)
@@ -139,7 +178,7 @@ def _were_compared(
     if not min_equal:
         return compared
     matching = np.flatnonzero(similarity >= recipe.least_similarity)
-    slots, order = shaped(documents.sketches, recipe), collapsed.order
+    slots, order = shaped(collapsed.documents.sketches, recipe), collapsed.order
     for start in range(0, len(matching), _PAIRS_AT_ONCE):
         part = matching[start : start + _PAIRS_AT_ONCE]
         equal = slots[order[pairs.later[part]]] == slots[order[pairs.earlier[part]]]
@@ -162,7 +201,8 @@ def pair_files(
 ) -> dict[str, Any]:
     """Write all verified pairs of the documents in files."""
     recipe = recipe_of_files(recipe, fields, against=against).resolve()
-    check_references(against, recipe, keep_sketches=False)
+    if against:
+        check_references(recipe)
     counts = PairCounts(check_integer("max_pairs", max_pairs, 0, 2**63))
     with Job(None, run or FileRun(), taken(progress)) as job:
         job.target = None if output == "-" and stdout is not None else job.enter(file_for(output))
@@ -177,7 +217,6 @@ def pair_files(
         )
         documents, recipe = opened.documents, opened.recipe
         for batch in verified_pairs(
-            documents,
             ordered(documents, recipe, job.context),
             recipe,
             opened.context,

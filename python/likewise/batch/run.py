@@ -5,30 +5,23 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-import numpy as np
-from numpy.typing import NDArray
-
-from likewise.arrays import ArrowTable, slices
 from likewise.batch.budget.room import Room
-from likewise.batch.decide.decision import Decision, decide
+from likewise.batch.decide.decision import Decision, VerdictLog, decide
 from likewise.batch.read.columns import HeldDocuments, with_references_first
 from likewise.batch.read.documents import Collapsed, Documents, References, collapse
 from likewise.batch.read.ingest import open_documents, weighed_files
 from likewise.errors import InvalidParameter
-from likewise.io.output.evidence import evidence_table
 from likewise.io.source.source import Source
 from likewise.job.options import RunContext
 from likewise.progress import Planned, Warned
 from likewise.recipe.methods import Bloom
 from likewise.recipe.recipe import Recipe
-from likewise.stages.verify import named
 
 if TYPE_CHECKING:
     from likewise.batch.against.index import IndexUse
     from likewise.batch.memory import BoundedRun
-    from likewise.batch.read.documents import Documents, References
     from likewise.batch.read.resume import RunParts
     from likewise.io.inputs import Inputs
     from likewise.job.output import Job
@@ -40,80 +33,9 @@ def ordered(documents: Documents, recipe: Recipe, context: RunContext) -> Collap
         return collapse(documents, recipe, with_references_first(documents, recipe.keep))
 
 
-def decided(documents: Documents, recipe: Recipe, context: RunContext) -> Decision:
+def decided(documents: Documents, recipe: Recipe, context: RunContext, log: VerdictLog | None = None) -> Decision:
     """Return the verdicts on documents, by a resolved recipe."""
-    return decide(documents, ordered(documents, recipe, context), recipe, context)
-
-
-def evidence(documents: Documents, recipe: Recipe, decision: Decision, kept_ids: Sequence[str] = ()) -> ArrowTable:
-    """Return the evidence table of verdicts; for kept rows of -1, ids come from `kept_ids`, of an index, in order."""
-    return _evidence_of(documents, recipe, decision, slice(0, len(decision.removed_rows)), kept_ids)
-
-
-def evidence_tables(
-    documents: Documents, recipe: Recipe, decision: Decision, kept_ids: Sequence[str] = ()
-) -> Iterator[Any]:
-    """Yield the table of :func:`evidence` in parts that fit the run's memory limit; at least one part."""
-    num_given = 0
-    for part in slices(len(decision.removed_rows), documents.room.rows_at_once):
-        given = int(np.count_nonzero(decision.kept_rows[part] < 0)) if kept_ids else 0
-        yield _evidence_of(documents, recipe, decision, part, kept_ids[num_given : num_given + given])
-        num_given += given
-    if not len(decision.removed_rows):
-        yield _evidence_of(documents, recipe, decision, slice(0, 0), ())
-
-
-def _evidence_of(
-    documents: Documents, recipe: Recipe, decision: Decision, part: slice, kept_ids: Sequence[str]
-) -> ArrowTable:
-    kept_rows, below = decision.kept_rows[part], decision.below_threshold
-    penalty = None
-    if recipe.siblings is not None and decision.penalty is not None:
-        # An index does not hand out the words of its documents.
-        penalty = np.where(kept_rows >= 0, decision.penalty[part], np.nan)
-    return evidence_table(
-        documents.places(decision.removed_rows[part]),
-        documents.places(kept_rows)
-        if not kept_ids
-        else documents.places(kept_rows[kept_rows >= 0]).spread(kept_rows < 0, kept_ids),
-        recipe,
-        decision.similarity[part],
-        None if decision.distance is None else decision.distance[part].astype(np.int32),
-        required=_required(documents, recipe, decision, part),
-        penalty=penalty,
-        differs_in=None if decision.differs is None else named(decision.differs[part], kept_rows < 0),
-        below_threshold=None if below is None else below[part],
-    )
-
-
-def evidence_of_overruled(documents: Documents, recipe: Recipe, decision: Decision) -> ArrowTable:
-    """Return the evidence table of documents kept by a user's decision although they match a kept document."""
-    found = decision.overruled
-    assert found is not None
-    alone = decision._replace(
-        removed_rows=found.rows,
-        kept_rows=found.kept_rows,
-        similarity=found.similarity,
-        distance=None if decision.distance is None else found.distance,
-        penalty=None,
-        differs=None,
-        below_threshold=None,
-    )
-    return _evidence_of(documents, recipe, alone, slice(0, len(found.rows)), ())
-
-
-def _required(documents: Documents, recipe: Recipe, decision: Decision, part: slice) -> NDArray[np.float64] | None:
-    """Return the similarity that each removed document had to reach, NaN in an index; None if it is the threshold."""
-    if recipe.short_margin is None and recipe.siblings is None:
-        return None
-    rows, kept_rows = decision.removed_rows[part], decision.kept_rows[part]
-    penalty = np.zeros(len(rows)) if decision.penalty is None else decision.penalty[part]
-    required = np.full(len(rows), np.nan)
-    is_here = kept_rows >= 0
-    features = documents.num_features
-    fewest = np.minimum(features[rows[is_here]], features[kept_rows[is_here]])
-    required[is_here] = recipe.required_similarity(fewest, penalty[is_here])
-    return required
+    return decide(ordered(documents, recipe, context), recipe, context, log)
 
 
 def bounded_run(
@@ -126,23 +48,13 @@ def bounded_run(
     beside: IndexUse | None = None,
 ) -> BoundedRun | None:
     """Return the memory limits of the run, and report the plan; None if it has none."""
-    memory_bytes = job.options.memory_bound()
-    if memory_bytes is None:
+    if job.options.memory_bytes is None:
         return None
-    if beside is not None and (beside.create is not None or beside.against is not None):
+    if beside is not None:
         raise InvalidParameter("memory", "does not limit the memory of an index; remove --memory or the index")
     from likewise.batch.memory import BoundedRun
 
-    bounded = BoundedRun(
-        found.files,
-        recipe,
-        memory_bytes,
-        job.context.threads,
-        job.work,
-        job.options.fields,
-        writes_copies=writes_copies,
-        keeps_sketches=keeps_sketches,
-    )
+    bounded = BoundedRun(job, found.files, recipe, writes_copies=writes_copies, keeps_sketches=keeps_sketches)
     job.context.progress(Planned(bounded.plan.lines()))
     return bounded
 
@@ -182,7 +94,7 @@ def opened_run(
     if parts is not None:
         from likewise.batch.read.resume import known_counts, open_parts
 
-        if (known := known_counts(parts, recipe)) is not None:
+        if parts.is_dir() and (known := known_counts(parts, recipe)) is not None:
             progress(Warned("continuing an unfinished run: its document counts are complete"))
     recipe = known or weighed_files(sources, recipe, context, parts, room.weighing_bytes)
     if parts is not None:

@@ -27,8 +27,9 @@ from likewise.batch.in_memory import (
     null_option_named,
 )
 from likewise.batch.read.documents import Documents, Reference, References
-from likewise.batch.run import decided, evidence, evidence_of_overruled, opened_run, ordered
+from likewise.batch.run import decided, opened_run, ordered
 from likewise.batch.search.search import Splits
+from likewise.batch.write.evidence import evidence, evidence_of_overruled
 from likewise.batch.write.summary import summarize
 from likewise.errors import InvalidInput, InvalidParameter, check_choice, check_integer, num_threads
 from likewise.io.output.whole import scratch_for
@@ -587,7 +588,6 @@ def pairs(
         documents, recipe, choice = opened
         batches = list(
             verified_pairs(
-                documents,
                 ordered(documents, recipe, context),
                 recipe,
                 context,

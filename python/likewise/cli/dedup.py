@@ -21,7 +21,7 @@ from likewise.cli.options.recipe import (
 )
 from likewise.cli.options.terminal import bad_lines, chosen_lines, print_summary, search_line, skipped_lines
 from likewise.errors import InvalidParameter, LikewiseError, counted
-from likewise.progress import printable, shown, taken
+from likewise.progress import printable, shown
 
 if TYPE_CHECKING:
     from likewise.batch.spark.files.engine import SparkEngine
@@ -156,7 +156,8 @@ def command(
     from likewise.batch.write.groups import GroupColumns
 
     asked, references = _told_apart(against)
-    use = IndexUse(options.pop("index"), asked, options.pop("add"))
+    of_index = (options.pop("index"), asked, options.pop("add"))
+    use = IndexUse(*of_index) if any(of_index) else None
     of_spark = {name: options.pop(name) for name in ("master", "checkpoint_dir", "driver_memory")}
     elsewhere = _engine(options.pop("engine"), of_spark)
     base = "default" if elsewhere is None else "online"
@@ -191,9 +192,7 @@ def command(
     if out is None:
         raise click.UsageError("Missing option '-o' / '--out' (or --dry-run).")
     with shown(not quiet) as report:
-        summary = deduplicate(
-            inputs, out, recipe.resolve(), asked_for, overwrite=overwrite, fresh=fresh, report=taken(report)
-        )
+        summary = deduplicate(inputs, out, recipe.resolve(), asked_for, overwrite=overwrite, fresh=fresh, report=report)
     print_summary(summary, out, as_json=as_json, quiet=quiet, lines=summary_lines)
     if not as_json and not quiet and sys.stderr.isatty():
         _first_look(Path(out))

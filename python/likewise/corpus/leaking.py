@@ -199,7 +199,6 @@ class LeakedRows:
         """Yield all pairs between two splits as Arrow tables, and count them."""
         documents = self._documents
         for batch in verified_pairs(
-            documents,
             ordered(documents, recipe, context),
             recipe,
             context,

@@ -224,9 +224,9 @@ def codec_by_bytes(start: bytes) -> str | None:
     return "zstd" if start.startswith(_ZSTD) or _ZSTD_SKIPPABLE.match(start) else None
 
 
-def check_delimiter(text: str | None) -> None:
+def check_delimiter(text: str) -> None:
     """Raise InvalidParameter if the text cannot separate fields."""
-    if text is not None and (len(text.encode()) != 1 or text in '"\r\n'):
+    if len(text.encode()) != 1 or text in '"\r\n':
         raise InvalidParameter(
             "delimiter", f"{text!r} is not a single ASCII character other than a quote or line break"
         )

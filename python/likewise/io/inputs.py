@@ -14,7 +14,8 @@ from likewise.errors import InvalidInput, check_choice
 from likewise.io import formats
 from likewise.io.lines.jsonl import JsonlFile
 from likewise.io.output.directory import EVIDENCE, IDENTITY, LEAKS, SUMMARY, UNFINISHED
-from likewise.io.remote import fetch, is_remote, local_name, local_path, remote_files
+from likewise.io.places import is_remote, local_path
+from likewise.io.remote import fetch, local_name, remote_files
 from likewise.io.source.source import InputFile, ReadRules, Source, each_piece, shown_document
 from likewise.io.tables.datasets import READ, check_no_table, check_no_table_below, kind_of_table
 from likewise.progress import Progress, Warned, no_progress
@@ -98,7 +99,8 @@ def find_inputs(
     """Expand names into files."""
     if file_format is not None:
         check_choice("format", file_format, formats.FORMATS)
-    formats.check_delimiter(delimiter)
+    if delimiter is not None:
+        formats.check_delimiter(delimiter)
     found = _Found()
     streams: list[Path] = []
     named: list[Path] = []
@@ -107,12 +109,13 @@ def find_inputs(
     forbidden = None if output is None else _absolute(output)
     fetched = None if spool_directory is None else spool_directory / "fetched"
     for name in map(str, map(local_path, names)):
-        path = _absolute(name)
         if is_remote(name):
             if fetched is None:
                 raise InvalidInput("cannot read from object stores here; give a local file", name)
             _fetch(name, fetched, file_format, found, progress)
-        elif name == "-":
+            continue
+        path = _absolute(name)
+        if name == "-":
             if stdin is None or spool_directory is None:
                 raise InvalidInput("cannot read standard input here; give a file")
             stream, known = _copy_stream(stdin, spool_directory, file_format or "jsonl")

@@ -1,4 +1,4 @@
-"""Names that cannot be directories on this machine, and checks that inputs have not changed."""
+"""Names of places, here or in a store, and checks that inputs have not changed."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from likewise.io.inputs import Inputs
     from likewise.io.source.source import InputFile
 
+URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+)://")
 # Windows drives have one letter. A Path keeps only one of two slashes.
 _ADDRESS = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):[/\\]{1,2}(.*)", re.DOTALL)
 _OF_AN_INDEX = (
@@ -28,6 +29,22 @@ _OF_AN_INDEX = (
 
 # The disk is full, or the file has reached the maximum size.
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+
+
+def is_remote(name: str | Path) -> bool:
+    """Return whether a name is a URL of a store, such as ``s3://bucket/name``, except ``file://``."""
+    scheme = URL.match(name) if isinstance(name, str) else None
+    return scheme is not None and scheme[1].lower() != "file"
+
+
+def local_path(name: str | Path) -> str | Path:
+    """Return the path of a ``file://`` URL; other names unchanged."""
+    if not isinstance(name, str) or not name.lower().startswith("file://"):
+        return name
+    from urllib.parse import urlsplit
+    from urllib.request import url2pathname
+
+    return url2pathname(urlsplit(name).path)
 
 
 def check_place(path: str | os.PathLike[str], *, elsewhere: str = _OF_AN_INDEX) -> None:

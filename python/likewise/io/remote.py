@@ -7,7 +7,6 @@ all guarantees about killed runs, apply to stores too.
 
 import os
 import re
-import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import contextmanager
@@ -17,9 +16,9 @@ from typing import Any, NamedTuple
 
 from likewise.errors import InvalidInput, LikewiseError, MissingExtra
 from likewise.io.output.whole import scratch_directory
-from likewise.progress import Progress, StageAdvanced, StageFinished, StageStarted, no_progress
+from likewise.io.places import URL, is_remote, local_path
+from likewise.progress import Progress, no_progress, stage
 
-_URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+)://")
 # Small files spend most of their time waiting for responses.
 _FILES_AT_ONCE = 8
 _COPY_BYTES = 4 << 20
@@ -39,22 +38,6 @@ class Remote(NamedTuple):
     modified_ns: int
 
 
-def is_remote(name: str | Path) -> bool:
-    """Return whether a name is a URL of a store, such as ``s3://bucket/name``, except ``file://``."""
-    scheme = _URL.match(name) if isinstance(name, str) else None
-    return scheme is not None and scheme[1].lower() != "file"
-
-
-def local_path(name: str | Path) -> str | Path:
-    """Return the path of a ``file://`` URL; other names unchanged."""
-    if not isinstance(name, str) or not name.lower().startswith("file://"):
-        return name
-    from urllib.parse import urlsplit
-    from urllib.request import url2pathname
-
-    return url2pathname(urlsplit(name).path)
-
-
 class Found(NamedTuple):
     """The files that a URL of a store refers to."""
 
@@ -66,7 +49,7 @@ class Found(NamedTuple):
 
 def local_name(path: str) -> str:
     """Return the relative path of a local copy for a path in a store."""
-    scheme = _URL.match(path)
+    scheme = URL.match(path)
     if scheme is not None:
         path = path[scheme.end() :]
         if scheme[1].startswith("http"):
@@ -110,17 +93,18 @@ def remote_files(name: str) -> Found:
 
 def fetch(files: Sequence[Remote], targets: Sequence[Path], progress: Progress = no_progress) -> None:
     """Copy files from stores to local files, several at a time, with the modification times of the stores."""
-    began, done = time.perf_counter(), 0
-    progress(StageStarted("fetching", sum(file.num_bytes or 0 for file in files), "bytes"))
-    with ThreadPoolExecutor(_FILES_AT_ONCE, thread_name_prefix="likewise-fetch") as pool:
+    done = 0
+    with (
+        stage(progress, "fetching", sum(file.num_bytes or 0 for file in files), "bytes") as advance,
+        ThreadPoolExecutor(_FILES_AT_ONCE, thread_name_prefix="likewise-fetch") as pool,
+    ):
         try:
             for fetched in as_completed([pool.submit(_fetch, *pair) for pair in zip(files, targets, strict=True)]):
                 done += fetched.result()
-                progress(StageAdvanced("fetching", done))
+                advance(done)
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
             raise
-    progress(StageFinished("fetching", time.perf_counter() - began))
 
 
 def _fetch(file: Remote, target: Path) -> int:

@@ -9,7 +9,7 @@ from typing import BinaryIO, Literal, NamedTuple, Self, get_args
 
 from likewise.errors import InvalidParameter, check_choice, check_integer, num_threads, take_bytes
 from likewise.io.source.source import DEFAULT_MAX_BAD_ROWS, NO_LIMIT, BadRowLimit, ReadRules, TokenRules, bad_row_limit
-from likewise.progress import Progress, no_progress
+from likewise.progress import Progress, StageFinished, StageStarted, no_progress
 from likewise.recipe.recipe import Recipe
 from likewise.recipe.rules import BYTE_TOKENS, USER_TOKENS, fields_read, role_names
 
@@ -96,10 +96,11 @@ class FileRun:
         text_fields = self.text_fields if self.tokens_field is None else (self.tokens_field,)
         # Those that decompress one file: their memory is a small part of the limit.
         bound, threads = self.memory_bound(), num_threads(self.threads)
+        fields, roles = fields_read(recipe.keep, self.fields), role_names(recipe.roles)
         return ReadRules(
             text_fields if recipe.only_within is None else (recipe.only_within, *text_fields),
             self.document_by or self.id_field,
-            fields_read(recipe.keep, self.fields),
+            fields,
             self.max_document_bytes,
             self.max_unpacked_bytes,
             self.max_unpack_ratio,
@@ -110,7 +111,7 @@ class FileRun:
             tokens=TokenRules.of(recipe),
             only_within=recipe.only_within,
             text_without_tokens=self.text_fields,
-            roles=role_names(recipe.roles),
+            roles=roles,
         ).checked()
 
     def _check_tokens(self, recipe: Recipe) -> None:
@@ -142,8 +143,8 @@ class FileRun:
         """Return the other rules of the run."""
         check_choice("on_error", self.on_error, ON_ERROR)
         check_choice("duplicate_ids", self.duplicate_ids, DUPLICATE_IDS)
-        limit = bad_row_limit(self.max_bad_rows)
-        return RunRules(num_threads(self.threads), self.on_error, self.duplicate_ids, limit, self.fields)
+        threads, limit = num_threads(self.threads), bad_row_limit(self.max_bad_rows)
+        return RunRules(threads, self.on_error, self.duplicate_ids, limit, self.fields)
 
     def identity(self) -> dict[str, object]:
         """Return the options that determine what is read, as JSON values."""
@@ -171,10 +172,11 @@ class Timing:
         self._wall: dict[str, float] = {}
         self._thread: dict[str, float] = {}
 
-    def add_thread(self, stage: str, seconds: float) -> None:
-        """Add seconds of one thread."""
+    def add_thread(self, **seconds: float) -> None:
+        """Add seconds of one thread by stage."""
         with self._lock:
-            self._thread[stage] = self._thread.get(stage, 0.0) + seconds
+            for stage, some in seconds.items():
+                self._thread[stage] = self._thread.get(stage, 0.0) + some
 
     @contextmanager
     def wall(self, stage: str) -> Iterator[None]:
@@ -185,11 +187,6 @@ class Timing:
         finally:
             with self._lock:
                 self._wall[stage] = self._wall.get(stage, 0.0) + time.perf_counter() - began
-
-    @staticmethod
-    def now() -> float:
-        """Return the current time of the clock used for stages."""
-        return time.perf_counter()
 
     def to_dict(self) -> dict[str, object]:
         """Return ``total_s``, ``wall_s`` by stage (summing to about the total), ``thread_s`` (sums over threads)."""
@@ -210,3 +207,12 @@ class RunContext:
     def with_rules(self, rules: RunRules) -> Self:
         """Return the same context with other rules."""
         return type(self)(rules, self.timing, self.progress)
+
+    @contextmanager
+    def stage(self, name: str, wall: str, unit: str) -> Iterator[None]:
+        """Report and measure the body as a stage of unknown size, as a context."""
+        began = time.perf_counter()
+        self.progress(StageStarted(name, 0, unit))
+        with self.timing.wall(wall):
+            yield
+        self.progress(StageFinished(name, time.perf_counter() - began))

@@ -1,32 +1,282 @@
 """One run over files: from its inputs, and the claim of its output directory, to its summary; what lost most."""
 
+import contextlib
 import json
+import os
+import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from functools import cached_property
 from pathlib import Path
 from types import TracebackType
-from typing import Any, NamedTuple, Self, TypeVar
+from typing import Any, BinaryIO, NamedTuple, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from likewise._native import __version__
 from likewise.arrays import ArrowSchema
-from likewise.errors import InvalidInput, counted
+from likewise.errors import InvalidInput, RecipeMismatch, counted, differing
 from likewise.io.inputs import Inputs
-from likewise.io.output.directory import FINAL_NAMES, SUMMARY, UNFINISHED, OutputDirectory, check_free
+from likewise.io.output.directory import DECISIONS, FINAL_NAMES, IDENTITY, PARTS, REVIEW, SUMMARY, UNFINISHED, VIEW
 from likewise.io.output.row_files import RowWriter
-from likewise.io.output.whole import scratch_directory
-from likewise.io.places import Watch, check_home, check_unchanged, stamps
-from likewise.io.remote import RemoteDirectory, is_remote, local_path
+from likewise.io.output.whole import scratch_directory, try_lock
+from likewise.io.places import Watch, check_home, check_unchanged, is_remote, local_path, place_named, stamps
+from likewise.io.remote import RemoteDirectory
 from likewise.io.source.source import InputFile
-from likewise.job.options import FileRun, RunContext, Timing
+from likewise.job.options import FileRun, RunContext
 from likewise.job.reading import found_inputs, listed
-from likewise.progress import Progress, StageFinished, StageStarted, Warned
+from likewise.progress import Progress, Warned, no_progress
 from likewise.recipe.recipe import Recipe
 
+# Suffixes of parts that are worth keeping; spooled texts and partially decompressed files alone are not.
+_WORTH_KEEPING = (".arrow", ".json", ".stages")
+# Files made from a finished run later. Labels survive its replacement; derived files do not matter.
+_BESIDE = (REVIEW, DECISIONS, VIEW)
 _Entered = TypeVar("_Entered")
+
+
+class OutputDirectory:
+    """A run's output, claimed on entering.
+
+    After an interruption, files in :attr:`parts` stay for a run of the same identity; all others are deleted.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        identity: Mapping[str, Any],
+        progress: Progress = no_progress,
+        *,
+        overwrite: bool = False,
+        fresh: bool = False,
+    ) -> None:
+        self.path = path
+        self.work = path / UNFINISHED
+        self.parts = self.work / PARTS
+        self._progress = progress
+        self._identity = dict(identity)
+        self._overwrite = overwrite
+        self._fresh = fresh
+        self._created = False
+        self._lock: BinaryIO | None = None
+
+    def __enter__(self) -> Self:
+        check_free(self.path, overwrite=self._overwrite)
+        self._created = not self.path.exists()
+        try:
+            with place_named(str(self.path), self.work):
+                self.path.mkdir(parents=True, exist_ok=True)
+                self._claim()
+        except KeyboardInterrupt as error:
+            self._release()
+            # Clean up only if no other run can have started: else, the directory may be another run's.
+            if self._created:
+                self.__exit__(type(error), error, None)
+            raise
+        except BaseException:
+            self._release()
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if not self._is_own():
+            # The current directory belongs to another run or program.
+            self._release()
+            if isinstance(error, OSError):
+                raise self._replaced() from error
+            return
+        # After its input is repaired, a run has another identity and could not continue.
+        is_left = error is not None and not isinstance(error, InvalidInput) and self._has_parts()
+        if is_left:
+            self._delete_all_but_parts()
+            self._release()
+            self._progress(Warned(f"progress is saved in {self.path}; repeat the command to continue"))
+        else:
+            self._release()
+            shutil.rmtree(self.work, ignore_errors=True)
+        if kind is not None and self._created and not is_left:
+            with contextlib.suppress(OSError):
+                self.path.rmdir()
+        if isinstance(error, OSError):
+            with place_named(str(self.path), self.work):
+                raise error
+
+    def check_own(self) -> None:
+        """Raise InvalidInput if the directory was removed or replaced since the run started."""
+        if not self._is_own():
+            raise self._replaced()
+
+    def finish(self) -> None:
+        """Rename all outputs into place, the summary last; undone if interrupted."""
+        self.check_own()
+        replaced, before = self.work / "replaced", [name for name in FINAL_NAMES if (self.path / name).exists()]
+        if before:
+            replaced.mkdir()
+        done: list[str] = []
+        try:
+            # Move the old summary first: without it, the directory counts as unfinished.
+            for name in reversed(before):
+                (self.path / name).rename(replaced / name)
+            for name in FINAL_NAMES:
+                if (self.work / name).exists():
+                    done.append(name)
+                    (self.work / name).rename(self.path / name)
+        except BaseException:
+            for name in reversed(done):
+                if (self.path / name).exists():
+                    (self.path / name).rename(self.work / name)
+            for name in FINAL_NAMES:
+                if (replaced / name).exists():
+                    (replaced / name).rename(self.path / name)
+            raise
+
+    def _is_own(self) -> bool:
+        """Return whether the directory is still the one that was claimed, judged by the lock file."""
+        if self._lock is None:
+            return True
+        try:
+            return os.path.samestat((self.work / IDENTITY).stat(), os.fstat(self._lock.fileno()))
+        except (FileNotFoundError, NotADirectoryError):
+            return False
+
+    def _replaced(self) -> InvalidInput:
+        return InvalidInput(f"{self.path} was removed or replaced while the run was writing to it; run again")
+
+    def _claim(self) -> None:
+        identity_path = self.work / IDENTITY
+        if self.work.exists():
+            is_same = self._check_unfinished(identity_path)
+            if not (self.path / SUMMARY).exists():
+                # Interrupted between two renames: these belong to the run that starts again.
+                for name in FINAL_NAMES:
+                    _remove(self.path / name)
+            if is_same:
+                self._delete_all_but_parts()
+                return
+            self._release()
+            shutil.rmtree(self.work)
+        self.work.mkdir()
+        self._lock = identity_path.open("xb")
+        _lock_file(self._lock, self.path)
+        self._lock.write(json.dumps(self._identity, sort_keys=True, indent=1).encode())
+        self._lock.flush()
+        # Parts are synced, and useless without the identity.
+        os.fsync(self._lock.fileno())
+
+    def _check_unfinished(self, identity_path: Path) -> bool:
+        """Lock the unfinished run, and return whether it has the identity of this run."""
+        found = None
+        if identity_path.exists():
+            self._lock = identity_path.open("rb")
+            _lock_file(self._lock, self.path)
+            with contextlib.suppress(ValueError, RecursionError):
+                found = json.loads(self._lock.read())
+        ours = json.loads(json.dumps(self._identity))
+        if self._fresh:
+            return False
+        if found == ours:
+            return True
+        if not self._has_parts():
+            # Regardless of its run, nothing would be lost.
+            return False
+        if not isinstance(found, dict):
+            raise InvalidInput(
+                f"{self.path} contains an unfinished run whose {IDENTITY} is missing or damaged; start over with "
+                "--fresh, or choose another directory"
+            )
+        raise RecipeMismatch(
+            f"{self.path} contains an unfinished run with different settings or inputs; repeat the same command, "
+            "start over with --fresh, or choose another directory",
+            _inner_differences(differing(ours, found)),
+        )
+
+    def _has_parts(self) -> bool:
+        return self.parts.is_dir() and any(path.suffix in _WORTH_KEEPING for path in self.parts.iterdir())
+
+    def _delete_all_but_parts(self) -> None:
+        for path in list(self.work.iterdir()):
+            if path.name not in (IDENTITY, PARTS):
+                _remove(path)
+
+    def _release(self) -> None:
+        if self._lock is not None:
+            # A write that failed before fails again here, and was already reported.
+            with contextlib.suppress(OSError):
+                self._lock.close()
+            self._lock = None
+
+
+def check_free(path: Path, *, overwrite: bool) -> None:
+    """Raise InvalidInput if a run may not write to this directory."""
+    if path.is_symlink() and not path.exists():
+        raise InvalidInput(f"{path} is a broken link; delete it, or choose another directory")
+    if not path.exists():
+        return
+    if not path.is_dir():
+        raise InvalidInput(f"{path} is a file; the output must be a directory")
+    names = {entry.name for entry in path.iterdir()}
+    foreign = sorted(names - {*FINAL_NAMES, *_BESIDE, UNFINISHED})
+    if not foreign and SUMMARY not in names and UNFINISHED not in names:
+        foreign = sorted(names - {*_BESIDE})
+    if foreign:
+        more = f" and {len(foreign) - 3} more" if len(foreign) > 3 else ""
+        raise InvalidInput(
+            f"{path} contains other files ({', '.join(foreign[:3])}{more}); choose an empty or a new directory"
+        )
+    if SUMMARY in names:
+        if not _is_summary(path / SUMMARY):
+            raise InvalidInput(
+                f"{path / SUMMARY} is not the summary of a Likewise run; choose an empty or a new directory"
+            )
+        if not overwrite:
+            raise InvalidInput(
+                f"{path} contains a finished run; replace it with --overwrite (in Python, overwrite=True), "
+                "or choose another directory"
+            )
+
+
+def _is_summary(path: Path) -> bool:
+    try:
+        fields = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError):
+        return False
+    return isinstance(fields, dict) and not {"verification", "recipe_id"}.isdisjoint(fields)
+
+
+def _inner_differences(found: dict[str, tuple[object, object]]) -> dict[str, tuple[object, object]]:
+    """Return the differing fields, nested ones by path, so that messages show ``recipe.threshold``, not all fields."""
+    named: dict[str, tuple[object, object]] = {}
+    for name, both in found.items():
+        mine, theirs = map(_by_key, both)
+        if mine is None or theirs is None:
+            named[name] = both
+        else:
+            inner = _inner_differences(differing(mine, theirs))
+            named |= {f"{name}.{key}": values for key, values in inner.items()}
+    return named
+
+
+def _by_key(value: object) -> dict[str, Any] | None:
+    """Return a mapping as it is, and a list of inputs as a mapping by path; None for anything else."""
+    if isinstance(value, list) and value and all(isinstance(item, dict) and "path" in item for item in value):
+        return {item["path"]: item for item in value}
+    return value if isinstance(value, dict) else None
+
+
+def _remove(path: Path) -> None:
+    if path.is_dir():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)
+
+
+def _lock_file(file: BinaryIO, directory: Path) -> None:
+    """Lock the file until it is closed, so that two runs never share a directory."""
+    if not try_lock(file.fileno()):
+        raise InvalidInput(f"another run is writing to {directory}; wait for it or choose another directory")
 
 
 class Job:
@@ -70,10 +320,8 @@ class Job:
             check_free(self.target, overwrite=self._overwrite)
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._stack.__exit__(kind, error, trace)
+    def __exit__(self, *error: Any) -> None:
+        self._stack.__exit__(*error)
 
     def enter(self, part: AbstractContextManager[_Entered]) -> _Entered:
         """Enter a context that ends with the job."""
@@ -112,18 +360,18 @@ class Job:
         """Claim the output, after all checks, since this deletes unfinished outputs of runs of another identity."""
         if self.is_written and self.target is not None:
             identity = {"version": __version__, **self.options.identity(), **identity}
-            self._directory = OutputDirectory(self.target, identity, overwrite=self._overwrite, fresh=self._fresh)
-            self.enter(_told_if_left(self._directory, self.context.progress))
+            self._directory = self.enter(
+                OutputDirectory(
+                    self.target, identity, self.context.progress, overwrite=self._overwrite, fresh=self._fresh
+                )
+            )
 
     @contextmanager
     def writing(self) -> Iterator[Path]:
         """Measure and report the writing of outputs to the yielded directory."""
         self.check_own()
-        self.context.progress(StageStarted("writing", 0, "bytes"))
-        began = Timing.now()
-        with self.context.timing.wall("writing"):
+        with self.context.stage("writing", "writing", "bytes"):
             yield self.work
-        self.context.progress(StageFinished("writing", Timing.now() - began))
 
     def table(self, name: str, what: str, tables: Iterable[Any], schema: ArrowSchema) -> None:
         """Write tables to one file; without an output, only iterate over them."""
@@ -151,7 +399,8 @@ class Job:
     def finish(self, summary: dict[str, Any]) -> dict[str, Any]:
         """Check the inputs, write the summary, and rename all outputs into place."""
         self.check_unchanged()
-        summary.setdefault("timings", self.context.timing.to_dict())
+        if "timings" not in summary:
+            summary["timings"] = self.context.timing.to_dict()
         if self.is_written:
             self.write_summary(summary)
             self.publish()
@@ -195,18 +444,6 @@ def _stored(output: str, inputs: Sequence[str | Path], *, overwrite: bool) -> It
     with scratch_directory() as place:
         yield place / "out"
         target.write(place / "out")
-
-
-@contextmanager
-def _told_if_left(directory: OutputDirectory, progress: Progress) -> Iterator[None]:
-    """Enter a directory; if the run fails and its progress is kept, report this."""
-    try:
-        with directory:
-            yield
-    except BaseException:
-        if directory.is_left:
-            progress(Warned(f"progress is saved in {directory.path}; repeat the command to continue"))
-        raise
 
 
 _NUM_SLICES = 3

@@ -15,8 +15,7 @@ from likewise.hamming.pairs import hamming_distance
 from likewise.measures.table import SET_MEASURES, TABLE, MeasureName
 from likewise.measures.texts import Alignment, fingerprint_distance
 from likewise.recipe.methods import SimHash
-from likewise.recipe.recipe import GivenRecipe, Recipe, as_recipe
-from likewise.recipe.weights import check_weighable
+from likewise.recipe.recipe import GivenRecipe, Recipe, as_recipe, check_weighable
 from likewise.stages.bloom import filter_similarities
 from likewise.stages.sketch import Sketches, sketch
 from likewise.stages.text import as_texts
@@ -126,7 +125,7 @@ def similarities(
         arrays = [sketch(side, recipe, threads=threads).array for side in (left, right)]
         return np.asarray(1.0 - hamming_distance(*arrays) / recipe.method_as(SimHash).bits)
     if recipe is not None:
-        check_weighable(recipe.weights, recipe.table)
+        check_weighable(recipe)
     found = np.empty(len(left))
     for part in slices(len(left), _PAIRS_AT_ONCE):
         rows = np.arange(part.start, part.stop)
@@ -161,7 +160,7 @@ def _of_texts(a: str, b: str, measure: str, recipe: Recipe | None) -> float:
         recipe = _of_fingerprints(recipe)
         return 1.0 - fingerprint_distance(a, b, recipe) / recipe.method_as(SimHash).bits
     if recipe is not None:
-        check_weighable(recipe.weights, recipe.table)
+        check_weighable(recipe)
     return float(verify_pairs([a, b], np.array([[0, 1]]), recipe, measure=measure, threads=1)[0])
 
 

@@ -1,18 +1,21 @@
 """Presets: named recipes for kinds of collections. A recipe made from a preset contains only its fields."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Literal, NamedTuple
 
 from likewise.errors import InvalidParameter, check_choice, check_integer
 from likewise.recipe.fields import (
     AUTO,
     EXCERPT_MEASURES,
+    FEATURE_FIELDS,
     FIELDS_OF_METHOD,
     OWN_WEIGHTS,
     PACKAGE_HASHES,
     TABLE_WEIGHTS,
     TOKENS,
     WEIGHTS,
+    FeatureFields,
+    TextOptions,
 )
 from likewise.recipe.weights import Weights
 
@@ -107,6 +110,15 @@ _BASES: Mapping[str, tuple[str, ...]] = {"default": ("default", "online"), "onli
 # Methods that measure the same similarity of the same features, and tokens that are words.
 _SET_METHODS = ("minhash", "shingles", "bloom")
 _WORDS = ("auto", "word")
+
+
+# Options whose defaults depend on others; constructors pass other options on as they are.
+_DEPENDENT = ("tokens", "shingle", "weights", "table", "seed", "hash", "measure", "keep", "group")
+_PLAIN = tuple(
+    name for name in FeatureFields.__annotations__ if name not in {*TextOptions.__annotations__, *_DEPENDENT}
+)
+# Fields that a recipe takes from its weight table unless they are given. Word lists are not included.
+_FROM_TABLE = [name for name in FEATURE_FIELDS if name in TextOptions.__annotations__ and not name.endswith("_id")]
 
 
 class FeatureChoice(NamedTuple):
@@ -267,3 +279,87 @@ def _agrees(fields: Mapping[str, Any], options: Mapping[str, Any]) -> bool:
         and options.get("measure", "jaccard") == "jaccard"
         and options.get("hash") not in PACKAGE_HASHES
     )
+
+
+class Weighing(NamedTuple):
+    """Features and weights that a user gave, completed from the table."""
+
+    weights: str | None
+    table: Weights | None
+    tokens: str | None
+    shingle: int | None
+    # Seed of the token hash
+    seed: int
+    # Everything that the table records about its features
+    rules: Mapping[str, Any] | None = None
+
+
+def _weighing_of(
+    method: str,
+    weights: str | Weights | None,
+    table: Weights | None,
+    tokens: str | None,
+    shingle: int | None,
+    seed: int | None,
+) -> Weighing:
+    """Return the weights that a user gave, completed from the features recorded in the table."""
+    if isinstance(weights, Weights):
+        if table is not None:
+            raise InvalidParameter("weights", "a table is given twice, in weights and in table")
+        weights, table = None, weights
+    if table is None:
+        return Weighing(weights, None, tokens, shingle, 0 if seed is None else seed)
+    rules = table.rules
+    return Weighing(
+        weights=table.default_rule(method) if weights is None else weights,
+        table=table,
+        tokens=rules.get("tokens") if tokens is None else tokens,
+        shingle=rules.get("shingle") if shingle is None else shingle,
+        seed=rules.get("seed", 0) if seed is None else seed,
+        rules=rules,
+    )
+
+
+def chosen_fields(
+    method: str, options: Mapping[str, Any], tokens_of: Callable[[Weighing], str]
+) -> tuple[FeatureChoice, dict[str, Any]]:
+    """Return the chosen features, and the recipe fields for them with the values that depend on them."""
+    rest = dict(options)
+    hash_name, measure = rest.pop("hash", "xxh3"), rest.pop("measure")
+    keep, group = rest.pop("keep", None), rest.pop("group", "leaders")
+    plain = {name: rest.pop(name, None) for name in _PLAIN}
+    named = {name: rest.pop(name, None) for name in ("weights", "table", "tokens", "shingle", "seed")}
+    for name, value in package_defaults(hash_name, named["weights"]).items():
+        if name in named and named[name] is None and not (name == "weights" and named["table"] is not None):
+            named[name] = value
+    weighing = _weighing_of(method, **named)
+    tokens = weighing.tokens or tokens_of(weighing)
+    features = features_of(method, tokens, weighing.shingle, weighing.weights)
+    fields = {
+        "method": method,
+        "tokens": tokens,
+        "shingle": features.shingle,
+        "weights": features.weights,
+        "table": weighing.table,
+        "seed": weighing.seed,
+        "hash": hash_name,
+        **plain,
+        "measure": measure,
+        # Measures that find excerpts keep the whole.
+        "keep": ("longest" if measure in EXCERPT_MEASURES else "first") if keep is None else keep,
+        "group": group,
+        **_text_options(rest, weighing.rules),
+    }
+    return features, fields
+
+
+def _text_options(options: Mapping[str, Any], table_rules: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Return the given options, completed from the rules recorded in a weight table."""
+    unknown = sorted(set(options) - set(TextOptions.__annotations__))
+    if unknown:
+        raise InvalidParameter(unknown[0], "not a recipe option")
+    found = dict(options)
+    for name in _FROM_TABLE:
+        if table_rules is not None and found.get(name) is None and name in table_rules:
+            found[name] = table_rules[name]
+    return found

@@ -3,7 +3,7 @@
 import contextlib
 import json
 import textwrap
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -19,7 +19,6 @@ from likewise.recipe.fields import (
     COMPANIONS,
     COUNTED_WEIGHTS,
     DECISION_FIELDS,
-    EXCERPT_MEASURES,
     FEATURES,
     FIELD_NAMES,
     FIELDS,
@@ -28,22 +27,20 @@ from likewise.recipe.fields import (
     OWN_WEIGHTS,
     SKETCH,
     SKETCH_FIELDS,
-    FeatureFields,
+    TABLE_WEIGHTS,
     Overflow,
     RecipeOptions,
     Scheme,
-    TextOptions,
     canonical_json,
     identity,
 )
 from likewise.recipe.methods import Asked, Bloom, MinHash, SimHashDistance, Sketch, sketch_of
 from likewise.recipe.presets import (
     PRESETS,
-    FeatureChoice,
     Preset,
+    chosen_fields,
     default_bits,
     default_tokens,
-    features_of,
     package_defaults,
     with_base,
     with_preset,
@@ -55,28 +52,19 @@ from likewise.recipe.rules import (
     checked_roles,
     checked_text,
     libraries_of,
-    text_options,
     text_rules_of,
 )
 from likewise.recipe.weights import (
     RECIPE,
-    Weighing,
     Weights,
-    check_weighable,
     checked_weights_id,
     read_companions,
-    weighing_of,
 )
 from likewise.recipe.word_lists import WordList
 
 # Rules with weights that may be 0; such features are left out.
 _VANISHING = ("lexicon", OWN_WEIGHTS)
 _Kind = TypeVar("_Kind")
-# Options whose defaults depend on others; constructors pass other options on as they are.
-_DEPENDENT = ("tokens", "shingle", "weights", "table", "seed", "hash", "measure", "keep", "group")
-_PLAIN = tuple(
-    name for name in FeatureFields.__annotations__ if name not in {*TextOptions.__annotations__, *_DEPENDENT}
-)
 _FEATURE_NAMES = tuple(
     one.name
     for one in FIELDS
@@ -84,39 +72,6 @@ _FEATURE_NAMES = tuple(
     and len(one.methods) >= len(FIELDS_OF_METHOD) - 1
     and one.name not in ("weights_id", "libraries")
 )
-
-
-def feature_fields(
-    method: str, options: Mapping[str, Any], tokens_of: Callable[[Weighing], str]
-) -> tuple[FeatureChoice, dict[str, Any]]:
-    """Return the chosen features, and the recipe fields for them with the values that depend on them."""
-    rest = dict(options)
-    hash_name, measure = rest.pop("hash", "xxh3"), rest.pop("measure")
-    keep, group = rest.pop("keep", None), rest.pop("group", "leaders")
-    plain = {name: rest.pop(name, None) for name in _PLAIN}
-    named = {name: rest.pop(name, None) for name in ("weights", "table", "tokens", "shingle", "seed")}
-    for name, value in package_defaults(hash_name, named["weights"]).items():
-        if name in named and named[name] is None and not (name == "weights" and named["table"] is not None):
-            named[name] = value
-    weighing = weighing_of(method, **named)
-    tokens = weighing.tokens or tokens_of(weighing)
-    features = features_of(method, tokens, weighing.shingle, weighing.weights)
-    fields = {
-        "method": method,
-        "tokens": tokens,
-        "shingle": features.shingle,
-        "weights": features.weights,
-        "table": weighing.table,
-        "seed": weighing.seed,
-        "hash": hash_name,
-        **plain,
-        "measure": measure,
-        # Measures that find excerpts keep the whole.
-        "keep": ("longest" if measure in EXCERPT_MEASURES else "first") if keep is None else keep,
-        "group": group,
-        **text_options(rest, weighing.rules),
-    }
-    return features, fields
 
 
 def fields_of_text(text: str) -> dict[str, Any]:
@@ -353,7 +308,7 @@ class Recipe:
             raise InvalidParameter("method", f"{self.method} by measure {self.measure} does not apply here")
         return self.sketch
 
-    @property
+    @cached_property
     def fields(self) -> dict[str, Any]:
         """All fields by name; None if the method does not use a field."""
         mine = {"method": self.sketch.name, **vars(self), **vars(self.sketch)}
@@ -530,7 +485,7 @@ class Recipe:
         alone = measure == "hamming"
         if bits is None:
             bits = package_defaults(options.get("hash", "xxh3"), options.get("weights")).get("bits")
-        features, fields = feature_fields(
+        features, fields = chosen_fields(
             "simhash",
             {**options, "measure": measure},
             lambda named: default_tokens(measure, within, named.shingle, named.weights),
@@ -611,7 +566,7 @@ class Recipe:
     def _of_sets(cls, method: str, threshold: object, options: RecipeOptions, **own: Any) -> Self:
         """Make a recipe of a method that measures feature sets; these share features and thresholds."""
         measure = options.get("measure", "jaccard")
-        features, fields = feature_fields(method, {**options, "measure": measure}, lambda _: "auto")
+        features, fields = chosen_fields(method, {**options, "measure": measure}, lambda _: "auto")
         return cls(**fields, threshold=features.threshold(measure) if threshold is None else threshold, **own)
 
     @classmethod
@@ -722,7 +677,7 @@ class Recipe:
     @cached_property
     def feature_rules(self) -> _native.FeatureRules:
         """Rules for the features of a document, for the core; InvalidParameter if a table or word list is missing."""
-        check_weighable(self.weights, self.table)
+        check_weighable(self)
         return self._rules(self.weights)
 
     @property
@@ -730,7 +685,7 @@ class Recipe:
         """Rules applied to a text before it is split into tokens, for the native core."""
         return text_rules_of(vars(self))
 
-    @property
+    @cached_property
     def takes_tokens(self) -> bool:
         """Whether documents are lists of tokens from the user."""
         return self.tokens == USER_TOKENS or self.weights == OWN_WEIGHTS
@@ -748,6 +703,7 @@ class Recipe:
     def _rules(self, weights: str, *, once: bool = False) -> _native.FeatureRules:
         tokens = USER_TOKENS if self.takes_tokens else self.tokens
         table = None if self.table is None or weights == "none" else self.table.native
+        siblings = self.name_rules is not None and not once
         return _native.FeatureRules(
             tokens,
             self.shingle,
@@ -757,7 +713,7 @@ class Recipe:
             self.hash,
             text_rules_of(vars(self)),
             once=once,
-            siblings=self.name_rules is not None and not once,
+            siblings=siblings,
         )
 
     @cached_property
@@ -784,7 +740,7 @@ class Recipe:
         """Whether the size of the filters must still be chosen, from the largest document of the input."""
         return isinstance(self.sketch, Bloom) and self.sketch.filter_bits is None
 
-    @property
+    @cached_property
     def needs_threshold(self) -> bool:
         """Whether the threshold must still be chosen, from the similarities of the input."""
         return self.threshold == AUTO
@@ -864,7 +820,7 @@ class Recipe:
         """P(found) for a pair exactly at the threshold, from the model; None without a model or a threshold."""
         return None if self.needs_threshold else self.resolve().sketch.stated_recall(self.asked)
 
-    @property
+    @cached_property
     def has_levels(self) -> bool:
         """Whether documents that reach a full bucket are assigned to further levels, which may miss pairs of them."""
         return not (isinstance(self.sketch, MinHash) and self.sketch.overflow == "exact")
@@ -944,6 +900,16 @@ class Recipe:
         """Return the fields by which the sketches of two recipes differ, each with both values."""
         mine, theirs = self.fields, other.fields
         return {name: (mine[name], theirs[name]) for name in SKETCH_FIELDS if mine[name] != theirs[name]}
+
+
+def check_weighable(recipe: Recipe) -> None:
+    """Raise InvalidParameter if the weights of a recipe need a table and it has none."""
+    if recipe.weights in TABLE_WEIGHTS and recipe.table is None:
+        raise InvalidParameter(
+            "weights",
+            f"{recipe.weights} needs a weight table; create one with likewise weights and give its file, or let dedup, "
+            "pairs or sketch count the input",
+        )
 
 
 def check_is_recipe(given: object) -> Recipe:

@@ -9,7 +9,6 @@ from likewise.errors import InvalidParameter, RecipeMismatch, check_choice, chec
 from likewise.recipe.fields import (
     AUTO,
     AUTO_MEASURES,
-    FEATURE_FIELDS,
     FIELDS,
     FIELDS_OF_METHOD,
     METHODS,
@@ -17,7 +16,6 @@ from likewise.recipe.fields import (
     OWN_WEIGHTS,
     PACKAGE_HASHES,
     TABLE_WEIGHTS,
-    TextOptions,
 )
 from likewise.recipe.word_lists import WordList, word_list
 
@@ -251,20 +249,6 @@ _SPELLINGS: Mapping[str, tuple[str, ...]] = {
     "tool": ("tool", "function", "observation"),
     "user": ("user", "human", "prompter"),
 }
-# Fields that a recipe takes from its weight table unless they are given. Word lists are not included.
-_FROM_TABLE = [name for name in FEATURE_FIELDS if name in TextOptions.__annotations__ and not name.endswith("_id")]
-
-
-def text_options(options: Mapping[str, Any], table_rules: Mapping[str, Any] | None) -> dict[str, Any]:
-    """Return the given options, completed from the rules recorded in a weight table."""
-    unknown = sorted(set(options) - set(TextOptions.__annotations__))
-    if unknown:
-        raise InvalidParameter(unknown[0], "not a recipe option")
-    found = dict(options)
-    for name in _FROM_TABLE:
-        if table_rules is not None and found.get(name) is None and name in table_rules:
-            found[name] = table_rules[name]
-    return found
 
 
 def checked_text(fields: Mapping[str, Any]) -> dict[str, Any]:

@@ -8,7 +8,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,10 +32,6 @@ if TYPE_CHECKING:
 
 KINDS = ("idf", "lexicon")
 MAX_WEIGHT = 15
-_HOW_TO_GET_A_TABLE = (
-    "create one with likewise weights and give its file, or let dedup, pairs or sketch count the input"
-)
-
 _LISTS = ("stop_words", "dictionary")
 NAMES = ("weights", *_LISTS)
 #: Directory with these files in the output of a run, next to its summary.
@@ -339,45 +335,6 @@ def check_table(table: Weights, fields: Mapping[str, Any]) -> None:
         )
 
 
-class Weighing(NamedTuple):
-    """Features and weights that a user gave, completed from the table."""
-
-    weights: str | None
-    table: Weights | None
-    tokens: str | None
-    shingle: int | None
-    # Seed of the token hash
-    seed: int
-    # Everything that the table records about its features
-    rules: Mapping[str, Any] | None = None
-
-
-def weighing_of(
-    method: str,
-    weights: str | Weights | None,
-    table: Weights | None,
-    tokens: str | None,
-    shingle: int | None,
-    seed: int | None,
-) -> Weighing:
-    """Return the weights that a user gave, completed from the features recorded in the table."""
-    if isinstance(weights, Weights):
-        if table is not None:
-            raise InvalidParameter("weights", "a table is given twice, in weights and in table")
-        weights, table = None, weights
-    if table is None:
-        return Weighing(weights, None, tokens, shingle, 0 if seed is None else seed)
-    rules = table.rules
-    return Weighing(
-        weights=table.default_rule(method) if weights is None else weights,
-        table=table,
-        tokens=rules.get("tokens") if tokens is None else tokens,
-        shingle=rules.get("shingle") if shingle is None else shingle,
-        seed=rules.get("seed", 0) if seed is None else seed,
-        rules=rules,
-    )
-
-
 def checked_weights_id(fields: Mapping[str, Any]) -> str | None:
     """Return the identity of a recipe's table, after checking the table against the recipe's fields."""
     table: Weights | None = fields["table"]
@@ -394,12 +351,6 @@ def checked_weights_id(fields: Mapping[str, Any]) -> str | None:
             {"weights_id": (named, table.weights_id)},
         )
     return table.weights_id
-
-
-def check_weighable(weights: str, table: Weights | None) -> None:
-    """Raise InvalidParameter if this rule needs a table and none is given."""
-    if weights in TABLE_WEIGHTS and table is None:
-        raise InvalidParameter("weights", f"{weights} needs a weight table; {_HOW_TO_GET_A_TABLE}")
 
 
 def companions_of(recipe: "Recipe") -> dict[str, bytes]:

@@ -7,9 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from likewise import _native
-from likewise.arrays import ArrowColumn, TextData, as_row_pairs
+from likewise.arrays import TextData, as_row_pairs
 from likewise.errors import num_threads
-from likewise.io.tables.columns import nullable_text_column
 from likewise.recipe.recipe import GivenRecipe, Recipe, as_recipe
 from likewise.stages.text import as_documents
 from likewise.stages.weights import with_counted
@@ -18,8 +17,6 @@ from likewise.stages.weights import with_counted
 _NAMES = ("form", "numbers", "lead", "slots", "section", "subject", "end", "crowd")
 NAMES: Mapping[int, str] = {1 << place: name for place, name in enumerate(_NAMES)}
 FORM = 1
-# A reader could take documents that differ in numbers or first words for different ones.
-_UNSURE = 2 | 4
 # The names of each set of differences as text; empty for changed words elsewhere.
 NAMES_OF = tuple(",".join(name for bit, name in NAMES.items() if bits & bit) for bits in range(sum(NAMES) + 1))
 
@@ -91,14 +88,6 @@ def _sets(
     return sets, later, earlier, workers
 
 
-def named(differs: NDArray[np.uint8], is_unknown: NDArray[np.bool_] | None = None) -> ArrowColumn:
-    """Return the names of the differences of each document, null where they are unknown."""
-    places = differs.astype(np.int64)
-    if is_unknown is not None:
-        places[is_unknown] = -1
-    return nullable_text_column([(*NAMES_OF, None)[place] for place in places.tolist()])
-
-
 def needed(recipe: Recipe, required: float, penalty: float | None) -> str:
     """Return a required similarity with what it is the sum of."""
     margin = required - recipe.similarity_threshold - (penalty or 0.0)
@@ -106,13 +95,3 @@ def needed(recipe: Recipe, required: float, penalty: float | None) -> str:
     terms += [f"{margin:.4f} for short documents"] if recipe.short_margin is not None else []
     terms += [f"{penalty:.4f} for different names"] if penalty else []
     return f"{required:.4f}" if required >= 1.0 or len(terms) == 1 else f"{required:.4f} ({' + '.join(terms)})"
-
-
-def num_unsure(differs: NDArray[np.uint8]) -> int:
-    """Return the number of documents that differ in first words or in numbers alone."""
-    return int(np.count_nonzero(differs & _UNSURE))
-
-
-def num_of_each(differs: NDArray[np.uint8]) -> dict[str, int]:
-    """Return the number of documents with each difference."""
-    return {name: int(np.count_nonzero(differs & bit)) for bit, name in NAMES.items()}

@@ -17,13 +17,12 @@ import likewise
 from likewise.batch import files
 from likewise.batch.against import index as indexed
 from likewise.batch.against.index import IndexUse
-from likewise.batch.decide import decision
+from likewise.batch.decide import decision, verification
 from likewise.batch.read import ingest, resume
-from likewise.batch.search import search as candidates
 from likewise.index.online import BatchRun
 from likewise.io import kept
-from likewise.io.output.directory import OutputDirectory
 from likewise.job.options import FileRun
+from likewise.job.output import OutputDirectory
 from tests.recipes import RECIPES
 
 NAMED = {"keep": likewise.Recipe.minhash(0.6, shingle=2, keep="max:date,longest")}
@@ -70,7 +69,7 @@ def run(job):
     resume._MOST_WAITING = 1
     indexed._AT_ONCE = job.get("added_at_once", indexed._AT_ONCE)
     decision.SECONDS_BETWEEN = job.get("seconds_between", decision.SECONDS_BETWEEN)
-    candidates._RANGE, candidates._FIRST_RANGE = job.get("range", 4096), min(256, job.get("range", 4096))
+    verification._RANGE, verification._FIRST_RANGE = job.get("range", 4096), min(256, job.get("range", 4096))
     if "moment" in job:
         die_after(job["calls"], *MOMENTS[job["moment"]])
     if "index" in job:

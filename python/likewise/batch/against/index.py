@@ -60,10 +60,13 @@ class IndexUse:
                 "create the index in a separate run",
             )
 
+    @property
+    def is_any(self) -> bool:
+        """Whether there is an index to create or to compare with."""
+        return self.create is not None or self.against is not None
+
     def check_recipe(self, recipe: Recipe) -> None:
         """Raise InvalidParameter if an index cannot give the verdicts of this recipe."""
-        if self.create is None and self.against is None:
-            return
         name = "index" if self.create is not None else "against"
         if recipe.group != "leaders":
             raise InvalidParameter(name, "an index supports --group leaders only; remove --group components")
@@ -77,11 +80,6 @@ class IndexUse:
         """Raise InvalidParameter if ids may be duplicates although an index needs unique ones."""
         if duplicate_ids == "allow" and (self.create is not None or self.add):
             raise InvalidParameter("duplicate_ids", "an index identifies documents by id, so ids must be unique")
-
-
-def recipe_beside(recipe: Recipe, use: IndexUse | None) -> Recipe:
-    """Return the recipe of a run; if it uses an index, the recipe for an index, so that verdicts are the same."""
-    return recipe if use is None or (use.create is None and use.against is None) else recipe.for_index()
 
 
 class Seen(NamedTuple):
@@ -188,10 +186,10 @@ def _batches(documents: Documents, rows: NDArray[np.int64]) -> Iterator[tuple[ND
 
 
 class BesideIndex:
-    """The index that a run uses, as a context; does nothing without one."""
+    """The index that a run uses, as a context."""
 
-    def __init__(self, use: IndexUse | None, recipe: Recipe, rules: RunRules) -> None:
-        self._use, self._rules = use or IndexUse(), rules
+    def __init__(self, use: IndexUse, recipe: Recipe, rules: RunRules) -> None:
+        self._use, self._rules = use, rules
         self._use.check_recipe(recipe)
         self._use.check_ids(rules.duplicate_ids)
         self._index: Index | None = None
@@ -219,10 +217,6 @@ class BesideIndex:
         if self._unfinished is not None:
             shutil.rmtree(self._unfinished, ignore_errors=True)
 
-    def identity(self) -> dict[str, object]:
-        """Return everything about the index that determines the result, as JSON values."""
-        return {} if self._use.against is None else {"against": str(self._use.against)}
-
     def decided(
         self,
         documents: Documents,
@@ -243,7 +237,7 @@ class BesideIndex:
             collapsed = seen.without(collapsed)
             # The index may have grown since verdicts were logged.
             log = None
-        decision = decide(documents, collapsed, recipe, context, log)
+        decision = decide(collapsed, recipe, context, log)
         if seen is None:
             return decision, []
         self._num_seen = len(seen.rows)
@@ -289,7 +283,7 @@ class BesideIndex:
         """Return the summary fields about the index."""
         if self._use.against is not None:
             return {"against": {"path": str(self._use.against), "num_removed": self._num_seen, "adds": self._use.add}}
-        return {} if self._use.create is None else {"index": str(self._use.create)}
+        return {"index": str(self._use.create)}
 
 
 def _open_against(path: Path, recipe: Recipe, *, add: bool, threads: int) -> "Index":

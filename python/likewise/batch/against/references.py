@@ -28,7 +28,6 @@ from likewise.io.source.source import InputFile
 from likewise.job.options import FileRun
 from likewise.progress import Progress, Warned
 from likewise.recipe.fields import RecipeFields
-from likewise.recipe.methods import Shingles
 from likewise.recipe.recipe import Recipe, as_recipe
 from likewise.recipe.rules import keep_needs
 from likewise.stages.sketch import EMPTY
@@ -121,14 +120,10 @@ def kept_files(
     return found.files, summary
 
 
-def check_references(against: Sequence[str | Path], recipe: Recipe, *, keep_sketches: bool) -> None:
-    """Raise InvalidParameter if the options cannot be combined."""
-    if against and recipe.group != "leaders":
+def check_references(recipe: Recipe) -> None:
+    """Raise InvalidParameter if a recipe does not apply to reference documents."""
+    if recipe.group != "leaders":
         raise InvalidParameter("against", "reference documents cannot be members of groups; remove --group components")
-    if keep_sketches and isinstance(recipe.sketch, Shingles):
-        raise InvalidParameter(
-            "keep_sketches", "method shingles has no sketches; it counts the shingles of all documents in each run"
-        )
 
 
 def tell_direction(recipe: Recipe, progress: Progress) -> None:
@@ -147,8 +142,6 @@ def about_references(
     against: Sequence[str | Path], documents: Documents, decision: Decision
 ) -> dict[str, dict[str, object]]:
     """Return the summary fields about reference documents."""
-    if not against:
-        return {}
     num_removed = int(np.count_nonzero(decision.kept_rows < documents.num_references))
     return {
         "against": {

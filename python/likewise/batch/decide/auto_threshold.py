@@ -25,8 +25,7 @@ from likewise import _native
 from likewise.arrays import frozen, slices
 from likewise.batch.decide.verification import Verifier
 from likewise.batch.read.documents import Collapsed, Documents, each_part
-from likewise.job.options import RunContext, RunRules, Timing
-from likewise.progress import StageFinished, StageStarted
+from likewise.job.options import RunContext, RunRules
 from likewise.recipe.fields import PACKAGE_HASHES
 from likewise.recipe.methods import MinHash
 from likewise.recipe.recipe import Recipe
@@ -87,18 +86,13 @@ def with_chosen_threshold(
     context: RunContext,
     parts: RunParts | None = None,
 ) -> tuple[Recipe, dict[str, Any]]:
-    """Return the resolved recipe with a numeric threshold, and the summary fields about the choice."""
-    if not recipe.needs_threshold:
-        return recipe, {}
+    """Return the resolved recipe with the threshold that it leaves open, and the summary fields about the choice."""
     facts = None if parts is None else _known(parts.directory)
     if parts is not None:
         parts.has_threshold = facts is not None
     if facts is None:
-        context.progress(StageStarted("choosing the threshold", 0, "documents"))
-        began = Timing.now()
-        with context.timing.wall("choosing_the_threshold"):
+        with context.stage("choosing the threshold", "choosing_the_threshold", "documents"):
             facts = choose_threshold(documents, recipe, threads=context.threads).to_dict()
-        context.progress(StageFinished("choosing the threshold", Timing.now() - began))
         if parts is not None and parts.directory.is_dir():
             unfinished = parts.directory / f"{_KEPT}.unfinished"
             kept = {"checksum": _checksum(facts), "facts": facts}
@@ -110,10 +104,10 @@ def with_chosen_threshold(
 def choose_threshold(documents: Documents, recipe: Recipe, *, threads: int) -> ChosenThreshold:
     """Compare a sample of documents with all of them, and find the valley of the similarities."""
     # A row of each sampled document, in the order of their digests; copies are one, and references are left out.
-    best, sample = np.zeros(0, np.uint64), np.zeros(0, np.int64)
-    for part in slices(len(documents), _AT_ONCE * 16):
+    best, sample, shapes = np.zeros(0, np.uint64), np.zeros(0, np.int64), documents.shapes
+    for part in slices(len(shapes), _AT_ONCE * 16):
         some = np.arange(part.start, part.stop)
-        some = some[(documents.shapes[part] != EMPTY) & (some >= documents.num_references)]
+        some = some[(shapes[part] != EMPTY) & (some >= documents.num_references)]
         best, first = np.unique(np.concatenate([best, _digests(documents, some)[:, 0]]), return_index=True)
         sample = np.concatenate([sample, some])[first]
         best, sample = best[:MOST_SAMPLED], sample[:MOST_SAMPLED]
@@ -132,7 +126,7 @@ def choose_threshold(documents: Documents, recipe: Recipe, *, threads: int) -> C
     valley = find_valley(lowered, a, weight, measure=recipe.measure, margin=_usual_margin(documents, recipe, sample))
     measure = recipe.measure
     recall = _native.s_curve(_FLOOR, _BANDS, _ROWS) if measure == "jaccard" else None
-    return ChosenThreshold(valley, measure, recipe.weights, len(documents), len(sample), len(reaches), recall)
+    return ChosenThreshold(valley, measure, recipe.weights, len(shapes), len(sample), len(reaches), recall)
 
 
 def _usual_margin(documents: Documents, recipe: Recipe, sample: NDArray[np.int64]) -> float:
@@ -192,7 +186,7 @@ def _row_bytes(signatures: NDArray[np.uint32]) -> NDArray[np.uint8]:
 
 def _levels(documents: Documents) -> Iterator[Iterator[NDArray[np.int64]]]:
     """Yield rows of non-empty documents in levels, by the second half of their digests, in parts of ascending rows."""
-    size, bounds = len(documents), [2**64]
+    size, bounds = len(documents.shapes), [2**64]
     while size > _FIRST_LEVEL:
         size //= _GROWTH
         bounds.append(bounds[-1] // _GROWTH)
@@ -203,9 +197,10 @@ def _levels(documents: Documents) -> Iterator[Iterator[NDArray[np.int64]]]:
 
 
 def _level(documents: Documents, low: int, high: int) -> Iterator[NDArray[np.int64]]:
-    for part in slices(len(documents), _AT_ONCE * 16):
+    shapes = documents.shapes
+    for part in slices(len(shapes), _AT_ONCE * 16):
         keys = _digests(documents, part)[:, 1]
-        is_in = (keys >= np.uint64(low)) & (keys <= np.uint64(high - 1)) & (documents.shapes[part] != EMPTY)
+        is_in = (keys >= np.uint64(low)) & (keys <= np.uint64(high - 1)) & (shapes[part] != EMPTY)
         if is_in.any():
             yield np.flatnonzero(is_in) + part.start
 
@@ -294,8 +289,8 @@ def _measured(
     order, places = np.unique(np.concatenate([a, b]), return_inverse=True)
     sides = places.astype(np.uint32)
     nothing = np.zeros(0, np.int64)
-    collapsed = Collapsed(nothing, order.astype(np.uint32), nothing)
-    with Verifier(documents, collapsed, recipe, RunContext(RunRules(threads))) as verifier:
+    collapsed = Collapsed(documents, nothing, order.astype(np.uint32), nothing)
+    with Verifier(collapsed, recipe, RunContext(RunRules(threads))) as verifier:
         found, penalties = [np.zeros(0)], [np.zeros(0)]
         for part in slices(len(a), _PAIRS_AT_ONCE):
             later, earlier = sides[: len(a)][part], sides[len(a) :][part]

@@ -5,6 +5,8 @@ removed is not measured, since it cannot change a verdict or the evidence; so de
 is the same as when deciding document by document. The output does not depend on chunk size or threads.
 """
 
+from __future__ import annotations
+
 import hashlib
 import json
 import os
@@ -12,7 +14,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,13 +26,16 @@ from likewise.batch.read.documents import Collapsed, Documents
 from likewise.batch.search.opening import open_search
 from likewise.batch.search.search import BeyondReferences, Candidates, Search
 from likewise.errors import InvalidInput, InvalidParameter, counted
-from likewise.io.output.parts import Part, find_parts, is_whole, read_part, write_part
-from likewise.job.options import RunContext, Timing
+from likewise.io.output.parts import Part, is_whole, read_part, write_part
+from likewise.job.options import RunContext
 from likewise.progress import Progress, StageAdvanced, StageFinished, StageStarted, Warned
 from likewise.recipe.methods import MinHash, SimHash, SimHashDistance
 from likewise.recipe.recipe import Recipe
 from likewise.stages.groups import KEPT, REMOVED
 from likewise.stages.verify import FORM, MatchRules
+
+if TYPE_CHECKING:
+    from likewise.batch.read.resume import RunParts
 
 KEEP = "keep"
 DECISIONS_HEADER = ("doc_id", "decision")
@@ -83,7 +88,7 @@ class Verdicts(NamedTuple):
     num_considered: int
 
     @staticmethod
-    def zeros(num_positions: int, space: ArraySpace) -> "Verdicts":
+    def zeros(num_positions: int, space: ArraySpace) -> Verdicts:
         """Return verdicts to fill in."""
         columns = {name: space.zeros(num_positions, kind) for name, kind in _OF_POSITIONS.items()}
         return Verdicts(**columns, below=None, num_considered=0)
@@ -96,15 +101,15 @@ class Verdicts(NamedTuple):
 class VerdictLog:
     """The verdicts of a run on disk."""
 
-    def __init__(self, directory: Path) -> None:
-        self.directory = directory
+    def __init__(self, parts: RunParts) -> None:
+        self.directory, self._left = parts.directory, parts.left
         self.num_found = self._written = self._considered = 0
         self._since = 0.0
 
     def restore(self, verdicts: Verdicts, search: Search) -> tuple[int, int]:
         """Fill in the verdicts logged by an earlier run."""
         self._since = time.monotonic()
-        for path in [path for label, path in find_parts(self.directory) if label.startswith(_LABEL)]:
+        for path in [path for label, path in self._left if label.startswith(_LABEL)]:
             part = read_part(path) if search.can_begin_late and is_whole(path) else None
             low = -1 if part is None else part.facts["low"]
             if part is None or low != self._written:
@@ -191,7 +196,7 @@ class StayingIds:
             progress(Warned(f"decisions: {counted(len(missing), 'id')} not among the documents: {names}{more}"))
         return replace(documents, stays=stays)
 
-    def summary(self, documents: Documents, overruled: "Overruled | None") -> dict[str, object]:
+    def summary(self, documents: Documents, overruled: Overruled | None) -> dict[str, object]:
         """Return the summary fields about the decisions."""
         assert documents.stays is not None
         num_overruled = 0 if overruled is None else len(overruled.rows)
@@ -219,10 +224,9 @@ class Overruled(NamedTuple):
 class Stays:
     """Excludes pairs from a decision whose later document is kept by a user's decision."""
 
-    def __init__(self, documents: Documents, collapsed: Collapsed) -> None:
-        assert documents.stays is not None
+    def __init__(self, collapsed: Collapsed, stays: NDArray[np.bool_]) -> None:
         self._collapsed = collapsed
-        self._stays = documents.stays[collapsed.order]
+        self._stays = stays[collapsed.order]
         # Position -> (negative similarity, earlier position, distance) of each of its matches.
         self._found: dict[int, list[tuple[float, int, int]]] = {}
 
@@ -292,7 +296,7 @@ class Decision(NamedTuple):
     # Documents kept by a user's decision although they match a kept document
     overruled: Overruled | None = None
 
-    def with_references_kept(self, num_references: int) -> "Decision":
+    def with_references_kept(self, num_references: int) -> Decision:
         """Return the decision with the first rows, which are reference documents, all kept."""
         if not num_references:
             return self
@@ -305,31 +309,25 @@ class Decision(NamedTuple):
         return self._replace(kept=kept, **own)
 
 
-def decide(
-    documents: Documents,
-    collapsed: Collapsed,
-    recipe: Recipe,
-    context: RunContext,
-    log: VerdictLog | None = None,
-) -> Decision:
+def decide(collapsed: Collapsed, recipe: Recipe, context: RunContext, log: VerdictLog | None = None) -> Decision:
     """Find candidates, measure them, and decide which documents are kept."""
+    documents = collapsed.documents
     with context.timing.wall("candidates"):
-        search = open_search(documents, collapsed, recipe, context)
+        search = open_search(collapsed, recipe, context)
         if documents.num_references:
             # Reference documents precede all others.
             search = BeyondReferences(search, int(np.count_nonzero(collapsed.order < documents.num_references)))
-    stays = None if documents.stays is None else Stays(documents, collapsed)
-    with Verifier(documents, collapsed, recipe, context) as verifier:
-        num_positions = len(collapsed.order)
+    stays = None if documents.stays is None else Stays(collapsed, documents.stays)
+    with Verifier(collapsed, recipe, context) as verifier:
         if recipe.group == "components":
-            verdicts = _by_components(search, verifier, documents, collapsed, recipe, context)
+            verdicts = _by_components(search, verifier, collapsed, recipe, context)
         else:
-            verdicts = _by_leaders(search, verifier, num_positions, documents, stays, context, log)
+            verdicts = _by_leaders(search, verifier, collapsed, stays, context, log)
         num_measured = verifier.num_measured
     warning = crowd_warning(recipe, search.num_crowded, search.num_capped)
     if warning is not None:
         context.progress(Warned(warning))
-    decision = _spread(documents, collapsed, recipe, verdicts, num_measured, search)
+    decision = _spread(collapsed, recipe, verdicts, num_measured, search)
     decision = decision._replace(overruled=None if stays is None else stays.overruled(verdicts))
     return decision.with_references_kept(documents.num_references)
 
@@ -337,21 +335,23 @@ def decide(
 def _by_leaders(
     search: Search,
     verifier: Verifier,
-    num_positions: int,
-    documents: Documents,
+    collapsed: Collapsed,
     stays: Stays | None,
     context: RunContext,
     log: VerdictLog | None,
 ) -> Verdicts:
-    timing, progress = context.timing, context.progress
-    verdicts = Verdicts.zeros(num_positions, documents.room.space)
+    timing, progress, room, num_positions = (
+        context.timing,
+        context.progress,
+        collapsed.documents.room,
+        len(collapsed.order),
+    )
+    verdicts = Verdicts.zeros(num_positions, room.space)
     states = frozen(verdicts.states)
     first, num_considered = (0, 0) if log is None else log.restore(verdicts, search)
     began = _start(progress, num_positions)
 
-    for found in measured(
-        search, verifier, num_positions, timing, documents.room.max_pairs, states=states, first=first
-    ):
+    for found in measured(search, verifier, num_positions, timing, room.max_pairs, states=states, first=first):
         num_considered += found.num_considered
         for measured_block in found.blocks:
             pairs, block = measured_block.pairs, slice(measured_block.low, measured_block.high)
@@ -370,19 +370,19 @@ def _by_leaders(
         if log is not None:
             log.note(verdicts, found.high, num_considered, search)
         progress(StageAdvanced("deciding", found.high))
-    progress(StageFinished("deciding", Timing.now() - began))
+    progress(StageFinished("deciding", time.perf_counter() - began))
     return verdicts._replace(num_considered=num_considered)
 
 
 def _by_components(
-    search: Search,
-    verifier: Verifier,
-    documents: Documents,
-    collapsed: Collapsed,
-    recipe: Recipe,
-    context: RunContext,
+    search: Search, verifier: Verifier, collapsed: Collapsed, recipe: Recipe, context: RunContext
 ) -> Verdicts:
-    num_positions, timing, progress = len(collapsed.order), context.timing, context.progress
+    documents, num_positions, timing, progress = (
+        collapsed.documents,
+        len(collapsed.order),
+        context.timing,
+        context.progress,
+    )
     joined, space = _native.Components(num_positions), documents.room.space
     near = recipe.sketch
     num_considered = 0
@@ -420,31 +420,24 @@ def _by_components(
                 penalty[later], differs[later] = verifier.differences(later, earlier)
                 fewest = verifier.num_features(later, earlier)
                 below[later] = similarity[later] < recipe.required_similarity(fewest, penalty[later])
-    progress(StageFinished("deciding", Timing.now() - began))
+    progress(StageFinished("deciding", time.perf_counter() - began))
     return verdicts._replace(below=below)
 
 
 def _start(progress: Progress, num_positions: int) -> float:
     progress(StageStarted("deciding", num_positions, "documents"))
-    return Timing.now()
+    return time.perf_counter()
 
 
-def _spread(
-    documents: Documents,
-    collapsed: Collapsed,
-    recipe: Recipe,
-    verdicts: Verdicts,
-    num_measured: int,
-    search: Search,
-) -> Decision:
+def _spread(collapsed: Collapsed, recipe: Recipe, verdicts: Verdicts, num_measured: int, search: Search) -> Decision:
     """Give every row the verdict of the document that it collapsed into."""
-    space = documents.room.space
+    space = collapsed.documents.room.space
     has_names = recipe.name_rules is not None
     is_used = {"distance": isinstance(recipe.sketch, SimHash), "penalty": has_names, "differs": has_names}
     is_used["below_threshold"] = verdicts.below is not None
     kept = space.growing(np.bool_)
     columns = {name: space.growing(kind) for name, kind in _OF_REMOVED.items() if is_used.get(name, True)}
-    for some in slices(len(documents), _ROWS_AT_ONCE):
+    for some in slices(len(collapsed.first), _ROWS_AT_ONCE):
         first, position = collapsed.first[some], collapsed.position[some]
         first_kept = np.ones(len(first), bool)
         searched = position >= 0
@@ -482,11 +475,11 @@ def _spread(
 
 def group_warning(documents: Documents, decision: Decision) -> str | None:
     """Return a warning if one group holds more than half of the documents of a run, equal copies aside, or None."""
-    num_documents = len(documents) - documents.num_references
+    num_documents = len(decision.kept) - documents.num_references
     least = max(_LEAST_DOCUMENTS, num_documents // 2 + 1)
     if len(decision.removed_rows) + 1 < least:
         return None
-    sizes = documents.room.space.zeros(len(documents), np.int64)
+    sizes = documents.room.space.zeros(len(decision.kept), np.int64)
     # A reference document is in no group of the run.
     sizes[documents.num_references :] = 1
     for part in slices(len(decision.kept_rows), _GROUP_ROWS_AT_ONCE):

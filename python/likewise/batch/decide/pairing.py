@@ -1,5 +1,6 @@
 """All verified pairs, with collapsed documents expanded."""
 
+import time
 from collections.abc import Iterator
 from itertools import chain, pairwise
 from typing import NamedTuple
@@ -11,11 +12,11 @@ from likewise import _native
 from likewise.arrays import slices, stable_order
 from likewise.batch.budget.room import Room
 from likewise.batch.decide.verification import Verifier, crowd_warning, measured
-from likewise.batch.read.documents import Collapsed, Documents
+from likewise.batch.read.documents import Collapsed
 from likewise.batch.search.opening import open_search
 from likewise.batch.search.search import Across, Search, Splits, first_split_first
 from likewise.errors import InvalidParameter
-from likewise.job.options import RunContext, Timing
+from likewise.job.options import RunContext
 from likewise.progress import Progress, StageAdvanced, StageFinished, StageStarted, Warned
 from likewise.recipe.methods import MinHash, SimHash
 from likewise.recipe.recipe import Recipe
@@ -80,7 +81,6 @@ class PairBatch(NamedTuple):
 
 
 def verified_pairs(
-    documents: Documents,
     collapsed: Collapsed,
     recipe: Recipe,
     context: RunContext,
@@ -94,23 +94,24 @@ def verified_pairs(
     With `is_distinct`, only the first of equal documents is in pairs.
     """
     counts, timing, progress = PairCounts() if counts is None else counts, context.timing, context.progress
+    room = collapsed.documents.room
     if splits is not None:
         collapsed = first_split_first(collapsed, splits)
-    members = _Members(collapsed, documents.room, splits, is_distinct=is_distinct)
+    members = _Members(collapsed, room, splits, is_distinct=is_distinct)
     num_positions = len(collapsed.order)
     progress(StageStarted("pairing", num_positions, "documents"))
-    began = Timing.now()
+    began = time.perf_counter()
     with timing.wall("candidates"):
-        search = open_search(documents, collapsed, recipe, context)
+        search = open_search(collapsed, recipe, context)
         if splits is not None:
             search = Across(search, collapsed, splits)
         counts.num_crowded = search.num_crowded
-        counts.expect(members.num_equal(recipe), _num_similar(search, documents, collapsed, recipe, members), progress)
+        counts.expect(members.num_equal(recipe), _num_similar(search, collapsed, recipe, members), progress)
     for batch in members.empty_pairs(recipe):
         counts.add(len(batch.row_a))
         yield batch
-    with Verifier(documents, collapsed, recipe, context) as verifier:
-        max_pairs, both_ways = documents.room.max_pairs, recipe.measure == "containment"
+    with Verifier(collapsed, recipe, context) as verifier:
+        max_pairs, both_ways = room.max_pairs, recipe.measure == "containment"
         for found in measured(search, verifier, num_positions, timing, max_pairs, both_ways=both_ways):
             for block in found.blocks:
                 inside = () if block.is_turned else members.class_pairs(block.low, block.high, recipe)
@@ -125,21 +126,15 @@ def verified_pairs(
     warning = crowd_warning(recipe, counts.num_crowded, counts.num_capped)
     if warning is not None:
         progress(Warned(warning))
-    progress(StageFinished("pairing", Timing.now() - began))
+    progress(StageFinished("pairing", time.perf_counter() - began))
 
 
-def _num_similar(
-    search: Search,
-    documents: Documents,
-    collapsed: Collapsed,
-    recipe: Recipe,
-    members: "_Members",
-) -> int:
+def _num_similar(search: Search, collapsed: Collapsed, recipe: Recipe, members: "_Members") -> int:
     """Return the approximate number of pairs among documents with full buckets, estimated from some signatures."""
     crowd = search.joined
     if len(crowd) < 2:
         return 0
-    signature = recipe.method_as(MinHash)
+    signature, documents = recipe.method_as(MinHash), collapsed.documents
     num_sampled = max(1, min(_SAMPLED, len(crowd), _COMPARED // len(crowd)))
     sample = crowd[np.linspace(0, len(crowd) - 1, num_sampled).astype(np.int64)]
     step = max(1, len(crowd) * num_sampled // _COMPARED)

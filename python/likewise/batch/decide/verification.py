@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from likewise import _native
 from likewise.arrays import distinct, frozen
-from likewise.batch.read.documents import Collapsed, Documents
-from likewise.batch.search.search import Candidates, Search, ranges_of_candidates
+from likewise.batch.read.documents import Collapsed
+from likewise.batch.search.search import Candidates, Search
 from likewise.errors import counted
 from likewise.job.options import RunContext, Timing
 from likewise.recipe.methods import MinHash, SimHashDistance
@@ -23,6 +23,12 @@ from likewise.recipe.recipe import Recipe
 from likewise.stages.groups import REMOVED
 from likewise.stages.verify import MatchRules
 
+_FIRST_RANGE = 256
+_RANGE = 16384
+# Each range costs a few bits per position, so ranges are longer if there are very many documents.
+_MOST_RANGES = 2048
+# Pairs decided at once: few enough that removals among them save measurements of the next.
+_PAIRS_AT_ONCE = 131072
 # A feature, and its bits in the bitmap: at most 2 bytes; with a weight 4 more, and bits for up to 15 copies.
 _BYTES_A_FEATURE = 8 + 2
 _BYTES_A_WEIGHTED_FEATURE = 8 + 4 + 15 * 2
@@ -39,14 +45,8 @@ LEAST_WITH_BITMAPS = 8
 class Verifier:
     """Measures pairs of positions; as a context, since it owns threads that read texts."""
 
-    def __init__(
-        self,
-        documents: Documents,
-        collapsed: Collapsed,
-        recipe: Recipe,
-        context: RunContext,
-    ) -> None:
-        num_positions = len(collapsed.order)
+    def __init__(self, collapsed: Collapsed, recipe: Recipe, context: RunContext) -> None:
+        num_positions, documents = len(collapsed.order), collapsed.documents
         self._documents = documents
         self._order = collapsed.order
         self._recipe = recipe
@@ -79,12 +79,12 @@ class Verifier:
 
     def hold(self, pairs: Candidates) -> bool:
         """Load the feature sets of pairs all at once, if that leaves memory for as many more."""
-        if self._near is not None or not len(pairs):
+        if self._near is not None or not len(pairs.later):
             return False
         positions = self._distinct(pairs.later, pairs.earlier)
         if self._bytes_of(positions) > self._budget // 2:
             return False
-        self._load(positions, len(pairs))
+        self._load(positions, len(pairs.later))
         return True
 
     def matches(
@@ -92,7 +92,7 @@ class Verifier:
     ) -> NDArray[np.float64]:
         """Return the similarity of each matching pair, NaN for others."""
         recipe = self._recipe
-        if not len(pairs):
+        if not len(pairs.later):
             return np.zeros(0)
         if are_held:
             return self._measure(pairs.later, pairs.earlier, MatchRules.of(recipe), states)
@@ -110,7 +110,7 @@ class Verifier:
         alive = states[pairs.earlier] != REMOVED
         if alive.all():
             return self.matches(pairs)
-        values = np.full(len(pairs), np.nan)
+        values = np.full(len(pairs.later), np.nan)
         values[alive] = self.matches(pairs.select(alive))
         return values
 
@@ -243,8 +243,7 @@ class Verifier:
         texts = read()
         read_at = time.perf_counter()
         self._sets.add(np.ascontiguousarray(positions, np.uint32), texts, bitmaps=bitmaps, threads=1)
-        self._timing.add_thread("reading_again", read_at - began)
-        self._timing.add_thread("making_sets", time.perf_counter() - read_at)
+        self._timing.add_thread(reading_again=read_at - began, making_sets=time.perf_counter() - read_at)
 
     def _evict(self, needed: int, num_needed: int) -> None:
         """Evict the least recently used sets, never those just requested, down to half of the budget."""
@@ -286,6 +285,32 @@ class MeasuredRange(NamedTuple):
     blocks: Iterator[Block]
 
 
+def ranges_of_candidates(
+    search: Search,
+    num_positions: int,
+    states: NDArray[np.uint8] | None,
+    timing: Timing,
+    max_pairs: int,
+    first: int = 0,
+) -> Iterator[tuple[int, int, Candidates]]:
+    """Yield consecutive ranges of later positions from `first` on with their candidates: (low, high, pairs).
+
+    Ranges are small at first, while nothing is decided, then larger, and small again where pairs are dense: documents
+    of one template that are near each other without matching have thousands of pairs each. The size of the next range
+    is estimated from the last one, and the search stops early if it contains more pairs. Results do not depend on the
+    ranges. `states` is a view of the verdicts, which change during the iteration.
+    """
+    low, size = first, _FIRST_RANGE
+    while low < num_positions:
+        with timing.wall("candidates"):
+            found = search.candidates(low, min(low + size, num_positions), states, max_pairs)
+        yield low, found.end, found
+        size = min(size * 2, max(_RANGE, num_positions // _MOST_RANGES))
+        if len(found.later):
+            size = min(size, max(1, (found.end - low) * max_pairs // len(found.later)))
+        low = found.end
+
+
 def measured(
     search: Search,
     verifier: Verifier,
@@ -299,32 +324,38 @@ def measured(
     stage: str = "verification",
 ) -> Iterator[MeasuredRange]:
     """Yield consecutive ranges of later positions with their measured candidates."""
+
+    def blocks(low: int, candidates: Candidates) -> Iterator[Block]:
+        are_held: bool | None = None
+        for block_low, block_high, pairs in _divided(candidates, low):
+            for is_turned in (False, True) if both_ways else (False,):
+                if is_turned:
+                    pairs = Candidates(pairs.earlier, pairs.later, pairs.distance, 0, pairs.end)
+                with timing.wall(stage):
+                    if are_held is None:
+                        are_held = verifier.hold(candidates)
+                    similarity = verifier.matches(pairs, are_held=are_held, states=states)
+                yield Block(block_low, block_high, pairs, similarity, is_turned)
+
     for low, high, candidates in ranges_of_candidates(search, num_positions, states, timing, max_pairs, first):
-        with timing.wall(stage):
-            are_held = verifier.hold(candidates)
-
-        def measure(pairs: Candidates, *, are_held: bool = are_held) -> NDArray[np.float64]:
-            with timing.wall(stage):
-                return verifier.matches(pairs, are_held=are_held, states=states)
-
-        blocks = _blocks(candidates, low, high, measure, both_ways=both_ways)
-        yield MeasuredRange(high, candidates.num_considered, blocks)
+        yield MeasuredRange(high, candidates.num_considered, blocks(low, candidates))
 
 
-def _blocks(
-    candidates: Candidates,
-    low: int,
-    high: int,
-    measure: Callable[[Candidates], NDArray[np.float64]],
-    *,
-    both_ways: bool,
-) -> Iterator[Block]:
-    for block_low, block_high, which in candidates.blocks(low, high):
-        pairs = candidates.select(which)
-        yield Block(block_low, block_high, pairs, measure(pairs))
-        if both_ways:
-            turned = Candidates(pairs.earlier, pairs.later, pairs.distance, 0, pairs.end)
-            yield Block(block_low, block_high, turned, measure(turned), is_turned=True)
+def _divided(candidates: Candidates, low: int) -> Iterator[tuple[int, int, Candidates]]:
+    """Divide the positions from `low` on into consecutive ranges with a limited number of pairs: (low, high, pairs)."""
+    later, start, num = candidates.later, 0, len(candidates.later)
+    while num - start > _PAIRS_AT_ONCE:
+        # Keep all pairs of a later position together.
+        last = later[start + _PAIRS_AT_ONCE]
+        stop = int(np.searchsorted(later, last, "left"))
+        if stop <= start:
+            stop = int(np.searchsorted(later, last, "right"))
+        if stop >= num:
+            break
+        middle = int(later[stop])
+        yield low, middle, candidates.select(slice(start, stop))
+        low, start = middle, stop
+    yield low, candidates.end, candidates.select(slice(start, num)) if start else candidates
 
 
 def crowd_warning(recipe: Recipe, num_crowded: int, num_capped: int) -> str | None:

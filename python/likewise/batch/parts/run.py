@@ -231,11 +231,8 @@ def dedup_parts(
     progress: Progress | bool | None = None,
 ) -> dict[str, Any]:
     """Remove parts of documents that occur in an earlier document, or earlier in the same one."""
-    recipe, run, report = (
-        as_recipe(Recipe.exact() if recipe is None else recipe).resolve(),
-        run or FileRun(),
-        taken(progress),
-    )
+    recipe = as_recipe(Recipe.exact() if recipe is None else recipe).resolve()
+    run, report = run or FileRun(), taken(progress)
     check_rewriting(run)
     parts = parts.resolved(run.text_fields[0])
     _check(recipe, parts)

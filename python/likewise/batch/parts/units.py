@@ -14,7 +14,7 @@ from likewise import _native
 from likewise.arrays import ArraySpace, slices
 from likewise.batch.against.references import reference_files
 from likewise.batch.budget.room import Room
-from likewise.batch.decide.decision import Decision, VerdictLog, decide
+from likewise.batch.decide.decision import Decision, VerdictLog
 from likewise.batch.parts.collection import (
     PIECE_BYTES,
     Collection,
@@ -26,12 +26,12 @@ from likewise.batch.parts.collection import (
 )
 from likewise.batch.read.columns import HeldDocuments, SketchedPiece, sketched_piece
 from likewise.batch.read.documents import Reference, References
-from likewise.batch.run import bounded_run, opened_run, ordered
+from likewise.batch.run import bounded_run, decided, opened_run
+from likewise.batch.write.evidence import write_evidence
 from likewise.batch.write.kept_rows import write_bad_rows
 from likewise.errors import InvalidInput, InvalidParameter, check_choice, check_integer
 from likewise.io.inputs import Inputs
 from likewise.io.output.directory import EMPTIED, ERRORS, KEPT
-from likewise.io.output.evidence import write_evidence
 from likewise.io.output.whole import scratch_directory
 from likewise.io.places import check_place
 from likewise.io.source.source import Cut, InputFile, Kept, Piece, ReadTask, each_piece
@@ -178,12 +178,7 @@ class UnitFile(InputFile):
         super().__init__(file.path, file.name, file.num_bytes, file.rules)
         self._file = file
         self._parts = rules
-        self._is_spooled = is_spooled
-
-    @property
-    def can_read_again(self) -> bool:
-        """Whether the run need not spool texts."""
-        return not self._is_spooled
+        self.can_read_again = not is_spooled
 
     def keep_unpacked(self) -> None:
         """Leave decompressed copies where a run that continues this one finds them."""
@@ -226,17 +221,14 @@ class UnitFile(InputFile):
 
 
 def _piece_of_parts(piece: Piece, parts: _native.Texts, counts: NDArray[np.uint32]) -> Piece:
-    return Piece(
+    return piece._replace(
         texts=parts,
         ids=_native.Texts.from_list([""]).take(np.zeros(len(parts), np.uint32)),
         has_id=np.zeros(len(parts), np.uint8),
         offsets=np.repeat(piece.offsets, counts),
         lengths=np.repeat(piece.lengths, counts),
         lines=np.repeat(piece.lines, counts),
-        num_lines=piece.num_lines,
-        num_blank=piece.num_blank,
         fields=[],
-        bad_rows=piece.bad_rows,
     )
 
 
@@ -294,10 +286,10 @@ def repeated_units(
         is_compared=is_measured,
         held=held,
     ) as opened:
-        documents, log = opened.documents, None if opened.parts is None else VerdictLog(opened.parts.directory)
+        documents, log = opened.documents, None if opened.parts is None else VerdictLog(opened.parts)
         if len(documents) != len(places.starts):
             raise InvalidInput("the inputs changed during the run; repeat it")
-        decision = decide(documents, ordered(documents, opened.recipe, context), opened.recipe, opened.context, log)
+        decision = decided(documents, opened.recipe, opened.context, log)
         about = {
             "num_parts": len(documents) - documents.num_references,
             "recall": opened.recipe.recall_with(decision.num_crowded, decision.num_capped),
@@ -333,7 +325,7 @@ class _Places:
             if recipe is None or not held.has_room():
                 return tuple(places), None
             batch = sketch_texts(parts, recipe, sets=True, threads=1)
-            return tuple(places), sketched_piece(_piece_of_parts(piece, parts, places[0]), batch, None, None)
+            return tuple(places), sketched_piece(_piece_of_parts(piece, parts, places[0]), batch)
 
         for file, number, pieces in collection.read(take, context, work, "reading"):
             sketched = [piece for _, piece in pieces if piece is not None]

@@ -71,7 +71,7 @@ def priority_order(documents: Documents, keep: str) -> NDArray[np.int64]:
         else:
             keys.append(field_ranks(documents, field, "keep", largest_first=rule == "max"))
     if not keys:
-        return filled(space, len(documents), numbers_of)
+        return filled(space, len(documents.shapes), numbers_of)
 
     def taken(values: NDArray[np.int64], places: NDArray[np.int64]) -> NDArray[np.int64]:
         return filled(space, len(places), lambda part: values[places[part]])
@@ -173,9 +173,9 @@ class SketchedPiece(NamedTuple):
     num_features: NDArray[np.uint32]
     digests: NDArray[np.uint64]
     # Lengths in Unicode scalars, if `keep` needs them
-    text_lengths: NDArray[np.uint32] | None
+    text_lengths: NDArray[np.uint32] | None = None
     # Handle of the texts in the spool
-    handle: int | None
+    handle: int | None = None
 
     @property
     def num_bytes(self) -> int:
@@ -186,17 +186,17 @@ class SketchedPiece(NamedTuple):
 
 
 def sketched_piece(
-    piece: Piece, batch: _native.SketchBatch, lengths: NDArray[np.uint32] | None, handle: int | None
+    piece: Piece, batch: _native.SketchBatch, lengths: NDArray[np.uint32] | None = None, handle: int | None = None
 ) -> SketchedPiece:
     """Return a piece with its sketches, without its texts."""
     return SketchedPiece(
-        piece=piece._replace(texts=_NO_TEXTS),
-        sketches=np.asarray(batch.sketches),
-        shapes=np.asarray(batch.shapes),
-        num_features=np.asarray(batch.num_features),
-        digests=np.asarray(batch.digests),
-        text_lengths=lengths,
-        handle=handle,
+        piece._replace(texts=_NO_TEXTS),
+        np.asarray(batch.sketches),
+        np.asarray(batch.shapes),
+        np.asarray(batch.num_features),
+        np.asarray(batch.digests),
+        lengths,
+        handle,
     )
 
 
@@ -204,7 +204,7 @@ def bare_piece(piece: Piece, handle: int | None = None) -> SketchedPiece:
     """Return a piece without texts, fields and sketches."""
     none, num = np.zeros(len(piece.offsets), np.uint8), np.zeros(0, np.uint32)
     bare = piece._replace(texts=_NO_TEXTS, fields=[])
-    return SketchedPiece(bare, none[:0], none, num, num.astype(np.uint64), None, handle)
+    return SketchedPiece(bare, none[:0], none, num, num.astype(np.uint64), handle=handle)
 
 
 class HeldDocuments:

@@ -18,9 +18,8 @@ from likewise.arrays import ArrowColumn, GrowingTexts, distinct, double_id, repe
 from likewise.batch.budget.room import Room
 from likewise.errors import InvalidInput
 from likewise.io.output.evidence import Places
-from likewise.io.source.source import BadRow, InputFile, Source
+from likewise.io.source.source import BadRow, InputFile, Source, id_type_of
 from likewise.io.tables.columns import number_column, text_column
-from likewise.io.tables.tables import id_type_of
 from likewise.recipe.methods import SimHashDistance
 from likewise.recipe.recipe import Recipe
 from likewise.stages.sketch import EMPTY, SHORT
@@ -278,13 +277,13 @@ class Documents:
 
         is_in_memory = any(source.name is None for source in self.sources)
         names = Texts.from_list([self._place_name(number) for number in range(len(self.sources))])
-        is_reference = rows < self.num_references
+        is_reference, numbers = rows < self.num_references, self.sources_of(rows)
         # In memory, rows are those of the input, including null texts.
         own = self.lines[rows].astype(np.int64) if is_in_memory else rows - self.num_references
         return Places(
             rows=np.where(is_reference, -1, own),
-            doc_ids=self.ids_as_given(rows),
-            files=pa.nulls(len(rows), pa.string()) if is_in_memory else text_column(names.take(self.sources_of(rows))),
+            doc_ids=self.ids_as_given(rows) if is_in_memory else self.doc_ids(rows),
+            files=pa.nulls(len(rows), pa.string()) if is_in_memory else text_column(names.take(numbers)),
             offsets=self.offsets[rows].astype(np.int64),
             lengths=self.lengths[rows].astype(np.int64),
             is_reference=is_reference if self.num_references else None,
@@ -400,6 +399,7 @@ def _chunks(documents: Documents, rows: NDArray[np.int64], threads: int) -> Iter
 class Collapsed(NamedTuple):
     """Documents in order of priority, with indistinguishable ones merged."""
 
+    documents: Documents
     # For each row, the row of highest priority among those equal to it
     first: NDArray[np.int64]
     # These first rows in order of priority, without empty documents: position -> row
@@ -412,15 +412,16 @@ class Collapsed(NamedTuple):
 
 def collapse(documents: Documents, recipe: Recipe, ranked: NDArray[np.int64]) -> Collapsed:
     """Collapse equal feature sets; in a Hamming-only run, equal fingerprints, for short texts with equal sets too."""
-    num_rows, space = len(documents), documents.room.space
+    num_rows, space = len(ranked), documents.room.space
     columns = documents.sketches, documents.num_features, documents.digests, documents.shapes
+    num_words = num_key_words(recipe)
     first_rank = space.zeros(num_rows, np.int64)
     for part in slices(num_rows, _COLLAPSED_AT_ONCE):
         first_rank[part] = np.arange(part.start, part.stop)
     for later, earlier in repeated_keys(
         lambda part: class_keys(recipe, _as_slice(ranked[part]), *columns),
         num_rows,
-        num_key_words(recipe),
+        num_words,
         documents.room.buckets_bytes,
     ):
         first_rank[later] = earlier
@@ -445,7 +446,7 @@ def collapse(documents: Documents, recipe: Recipe, ranked: NDArray[np.int64]) ->
     for part in slices(num_rows, _COLLAPSED_AT_ONCE):
         # A first row already has its position, and is its own first.
         position[part] = position[first[part]]
-    return Collapsed(first, order.take(), position, equal)
+    return Collapsed(documents, first, order.take(), position, equal)
 
 
 def num_key_words(recipe: Recipe) -> int:

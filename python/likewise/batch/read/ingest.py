@@ -62,11 +62,20 @@ _Numbered = tuple[int, SketchedPiece]
 
 
 def check_documents(documents: Documents) -> None:
-    """Raise InvalidInput if there are no documents because no row has the text field, or the id field."""
+    """Raise if there are too many documents, or none because no row has the text field, or the id field."""
+    if num := len(documents):
+        # Later steps count rows with 32 bits.
+        if num > MOST_DOCUMENTS:
+            raise InvalidParameter(
+                "inputs",
+                f"{num:,} documents given; the limit of a local run is {MOST_DOCUMENTS:,}; use --engine spark, or "
+                "split the inputs",
+            )
+        return
     bad_rows = [
         (source, bad) for source, of_one in zip(documents.sources, documents.bad_rows, strict=True) for bad in of_one
     ]
-    if len(documents) or not bad_rows or not all(option_of(bad) for _, bad in bad_rows):
+    if not bad_rows or not all(option_of(bad) for _, bad in bad_rows):
         return
     source, bad = bad_rows[0]
     none = "the only row is not a document" if len(bad_rows) == 1 else f"none of {len(bad_rows):,} rows is a document"
@@ -128,7 +137,7 @@ class _Worker:
         spool: Spool | None,
         rarity: Rarity | None,
         context: RunContext,
-        held: HeldDocuments,
+        held: HeldDocuments | None,
         parts: RunParts | None,
     ) -> None:
         self._held = held
@@ -172,38 +181,32 @@ class _Worker:
         return task, self.work(sources[task.source], task.source, task.number, task.job)
 
     def work(self, source: Source, number: int, job_number: int, job: ReadTask) -> list[_Numbered]:
-        held = self._held.take(number, job_number)
-        if held is not None:
+        if self._held is not None and (held := self._held.take(number, job_number)) is not None:
             return [(number, one) for one in held]
         done: list[_Numbered] = []
-        pieces = job.read()
-        while True:
-            began = time.perf_counter()
-            piece = next(pieces, None)
-            self._timing.add_thread("reading", time.perf_counter() - began)
-            if piece is None:
-                return done
+        pieces, began = job.read(), time.perf_counter()
+        for piece in pieces:
             if piece.bad_rows and self._rules.on_error == "fail":
                 return [*done, (number, bare_piece(piece))]
-            done.append((number, self._part(source, piece)))
+            done.append((number, self._part(source, piece, time.perf_counter() - began)))
+            began = time.perf_counter()
+        return done
 
     def put_aside(self, job: ReadTask) -> list[tuple[int, int]]:
         """Only spool the texts of a job, whose documents are already sketched; return their numbers and handles."""
         spool = self._spool
         return [(len(piece.texts), spool.append(piece.texts)) for piece in job.read() if spool is not None]
 
-    def _part(self, source: Source, piece: Piece) -> SketchedPiece:
+    def _part(self, source: Source, piece: Piece, reading: float) -> SketchedPiece:
         began = time.perf_counter()
         batch = sketch_texts(piece.texts, self._recipe, sets=True, threads=self._threads, rarity=self._rarity)
         lengths = np.asarray(piece.texts.lengths()) if keep_needs(self._recipe.keep)[0] else None
-        seconds = time.perf_counter() - began
-        self._timing.add_thread("tokenizing", seconds * batch.features_share)
-        self._timing.add_thread("sketching", seconds * (1 - batch.features_share))
-        handle = None
+        seconds, share, handle = time.perf_counter() - began, batch.features_share, None
+        self._timing.add_thread(reading=reading, tokenizing=seconds * share, sketching=seconds * (1 - share))
         if self._spool is not None and not source.can_read_again:
             began = time.perf_counter()
             handle = self._spool.append(piece.texts)
-            self._timing.add_thread("spooling", time.perf_counter() - began)
+            self._timing.add_thread(spooling=time.perf_counter() - began)
         return sketched_piece(piece, batch, lengths, handle)
 
 
@@ -232,10 +235,10 @@ def open_documents(
         rarity = Rarity(sum(source.num_bytes or _STREAM_BYTES for source in sources))
     room = Room() if bounded is None else bounded.room
     columns = Columns(sources, recipe, spool, context.rules, rarity, room, len(references.files))
-    worker = _Worker(recipe, spool, rarity, context, held or HeldDocuments(), parts)
+    worker = _Worker(recipe, spool, rarity, context, held, parts)
     try:
         with context.timing.wall("reading_and_sketching"):
-            found = [] if parts is None else parts.take_up(context.threads)
+            found = parts.take_up(context.threads) if parts is not None and parts.left else []
             tasks = worker.tasks(sources, _tasks(sources, work, found, references))
             with closing(in_order("sketching", tasks, sources, context)) as done:
                 for task, items in done:
@@ -244,13 +247,6 @@ def open_documents(
             check_documents(documents)
             for told in columns.check_bad_rows():
                 context.progress(Warned(told))
-        # First, since the steps after it count rows with 32 bits.
-        if len(documents) > MOST_DOCUMENTS:
-            raise InvalidParameter(
-                "inputs",
-                f"{len(documents):,} documents given; the limit of a local run is {MOST_DOCUMENTS:,}; use "
-                "--engine spark, or split the inputs",
-            )
         if bounded is not None:
             documents.room = bounded.settle(len(documents), recipe)
         if documents.fields:
@@ -356,9 +352,11 @@ def count_sources(
             table = counter.count(recipe, memory_bytes, threads=context.threads)
         else:
             table = counter.finish(threads=context.threads)
+    doubts = doubts_of(table)
     # A run on one document has nothing to compare.
-    for doubt in doubts_of(table) if not recipe.needs_threshold or table.num_documents >= _LEAST_DOCUMENTS else []:
-        context.progress(Warned(doubt))
+    if not recipe.needs_threshold or table.num_documents >= _LEAST_DOCUMENTS:
+        for doubt in doubts:
+            context.progress(Warned(doubt))
     return table
 
 

@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 
 from likewise._native import Texts, range_checksum
 from likewise.batch.read.columns import SketchedPiece
-from likewise.errors import InvalidInput, InvalidParameter, LikewiseError, RecipeMismatch, counted
+from likewise.errors import InvalidInput, InvalidParameter, LikewiseError, RecipeMismatch, counted, differing
 from likewise.io.output.directory import KEPT, SKETCHES, SUMMARY
 from likewise.io.output.parts import Part, find_parts, is_whole, read_facts, read_part, write_part
 from likewise.io.source.source import BadRow, InputFile, Piece, Source
@@ -74,7 +74,11 @@ class FoundPart(NamedTuple):
 class RunParts:
     """The parts of a run: those found and those that it writes."""
 
-    def __init__(self, directory: Path, recipe: Recipe, *, has_counts: bool = False) -> None:
+    def __init__(
+        self, directory: Path, recipe: Recipe, left: Sequence[tuple[str, Path]], *, has_counts: bool = False
+    ) -> None:
+        # Label and path of each part of an earlier run
+        self.left = left
         directory.mkdir(exist_ok=True)
         # A run that continues does not use unfinished or randomly named files.
         for path in list(directory.iterdir()):
@@ -103,7 +107,7 @@ class RunParts:
 
     def take_up(self, threads: int) -> list[FoundPart]:
         """Return the parts of an earlier run in input order; damaged ones are deleted."""
-        paths = [path for label, path in find_parts(self.directory) if _is_of_jobs(label)]
+        paths = [path for label, path in self.left if _is_of_jobs(label)]
         with ThreadPoolExecutor(threads, thread_name_prefix="likewise-check") as pool:
             checked = list(pool.map(self._checked, paths))
         found: list[FoundPart] = []
@@ -236,16 +240,11 @@ def open_parts(
         return None
     for file in files:
         file.keep_unpacked()
-    if directory.is_dir():
-        num_parts = sum(_is_of_jobs(label) for label, _ in find_parts(directory))
-        if num_parts:
-            progress(
-                Warned(
-                    "continuing an unfinished run: "
-                    f"{counted(num_parts, 'part of the input is', 'parts of the input are')} already sketched"
-                )
-            )
-    return RunParts(directory, recipe, has_counts=has_counts)
+    left = list(find_parts(directory)) if directory.is_dir() else []
+    if num_parts := sum(_is_of_jobs(label) for label, _ in left):
+        parts = counted(num_parts, "part of the input is", "parts of the input are")
+        progress(Warned(f"continuing an unfinished run: {parts} already sketched"))
+    return RunParts(directory, recipe, left, has_counts=has_counts)
 
 
 def _part(
@@ -382,10 +381,7 @@ def open_kept_sketches(run: Path, files: Sequence[InputFile], recipe: Recipe) ->
             str(directory),
         )
     if sketch_id != recipe.sketch_id:
-        ours = recipe.to_dict()
-        both = {name: (ours.get(name), fields.get(name)) for name in sorted({*fields, *ours})}
-        differing = {name: values for name, values in both.items() if values[0] != values[1]}
-        raise RecipeMismatch(f"{run} has sketches made with another recipe", differing)
+        raise RecipeMismatch(f"{run} has sketches made with another recipe", differing(recipe.to_dict(), fields))
     by_path = {str(file.path): (place, file) for place, file in enumerate(files)}
     for place, entry in enumerate(listed):
         path = run / KEPT / entry["path"]

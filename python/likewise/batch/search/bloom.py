@@ -37,10 +37,8 @@ def with_bands_where_many(recipe: Recipe, documents: Documents, progress: Progre
 class BloomSearch(Search):
     """Candidates by shared bits (docs/concepts/bloom-filters.md)."""
 
-    def __init__(
-        self, documents: Documents, collapsed: Collapsed, recipe: Recipe, filters: Bloom, threads: int
-    ) -> None:
-        self._threads = threads
+    def __init__(self, collapsed: Collapsed, recipe: Recipe, filters: Bloom, threads: int) -> None:
+        self._threads, documents = threads, collapsed.documents
         self._join = _native.BloomJoin(
             documents.sketches,
             filters.num_bits,
@@ -67,8 +65,10 @@ class BloomSearch(Search):
     def candidates(self, low: int, high: int, states: NDArray[np.uint8] | None, max_pairs: int) -> Candidates:
         """Return at most about `max_pairs` pairs with later positions in low..high, without removed earlier ones."""
         search = self._join.searcher() if self._buckets is None else self._buckets
-        found = Candidates.of(search.candidates(low, high, states, max_pairs, threads=self._threads))
+        found = search.candidates(low, high, states, max_pairs, threads=self._threads)
+        later, earlier = np.asarray(found.later), np.asarray(found.earlier)
+        pairs = Candidates(later, earlier, None, found.num_considered, found.end)
         if self._buckets is None:
-            return found
-        passes = self._join.passes(found.later, found.earlier, threads=self._threads)
-        return found.select(np.asarray(passes).astype(bool))
+            return pairs
+        passes = self._join.passes(later, earlier, threads=self._threads)
+        return pairs.select(np.asarray(passes).astype(bool))

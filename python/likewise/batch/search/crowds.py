@@ -39,7 +39,6 @@ class CrowdSearch:
 
     def __init__(
         self,
-        documents: Documents,
         collapsed: Collapsed,
         recipe: Recipe,
         positions: NDArray[np.uint32],
@@ -47,7 +46,8 @@ class CrowdSearch:
         *,
         lists_all: bool = False,
     ) -> None:
-        self._documents, self._recipe, self._threads = documents, recipe, threads
+        documents, self._recipe, self._threads = collapsed.documents, recipe, threads
+        self._documents = documents
         # Whether pairs that reach the threshold are listed too if they need more to match
         self._lists_all = lists_all
         self._positions, self._order = positions, collapsed.order

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from likewise import _native
 from likewise.arrays import frozen, places_of, slices
-from likewise.batch.read.documents import Collapsed, Documents
+from likewise.batch.read.documents import Collapsed
 from likewise.batch.search.search import Candidates, Search
 from likewise.hamming.fingerprints import ALL_PAIRS, joined
 from likewise.recipe.methods import SimHash, SimHashDistance
@@ -52,9 +52,10 @@ class _TooManyPairs(Exception):
 class DistanceSearch(Search):
     """Candidates by Hamming distance of SimHash fingerprints; exact."""
 
-    def __init__(self, documents: Documents, collapsed: Collapsed, recipe: Recipe, threads: int) -> None:
+    def __init__(self, collapsed: Collapsed, recipe: Recipe, threads: int) -> None:
         self._near = recipe.method_as(SimHash)
-        self._documents, self._order, self._threads = documents, collapsed.order, threads
+        documents, self._order, self._threads = collapsed.documents, collapsed.order, threads
+        self._documents = documents
         # A document near a kept one is removed for its distance alone, unless texts or a user decide.
         self._removes = (
             isinstance(self._near, SimHashDistance) and recipe.name_rules is None and documents.stays is None
@@ -89,7 +90,7 @@ class DistanceSearch(Search):
         if states is not None:
             alive = states[found.earlier] != REMOVED
             found = found if alive.all() else found.select(alive)
-        return replace(found, num_considered=len(found), end=high)
+        return replace(found, num_considered=len(found.later), end=high)
 
     def _load(self, low: int, states: NDArray[np.uint8] | None, max_pairs: int) -> None:
         """Load the pairs of the block that begins with a position."""
@@ -115,16 +116,16 @@ class DistanceSearch(Search):
         found, num_before = [], 0
         for before in self._pieces_before(low, states):
             found.append(self._pairs(block, before, max_pairs))
-            num_before, max_pairs = num_before + len(before), max_pairs - len(found[-1])
+            num_before, max_pairs = num_before + len(before), max_pairs - len(found[-1].later)
             if states is not None and self._removes:
                 is_removed[self._surely_removed(found[-1]) - low] = True
         rest = block
         if is_removed.mean() > _REMOVED_SHARE:
             rest = block[~is_removed]
             found.append(self._pairs(block[is_removed], rest, max_pairs))
-            max_pairs -= len(found[-1])
+            max_pairs -= len(found[-1].later)
         found.append(self._pairs(rest, None, max_pairs))
-        return found, num_before + len(rest), len(found[-1]) / max(1, len(rest))
+        return found, num_before + len(rest), len(found[-1].later) / max(1, len(rest))
 
     def _pieces_before(self, low: int, states: NDArray[np.uint8] | None) -> Iterator[_Positions]:
         """Yield the positions before a block that were not removed, ascending, up to the length of a block at once."""

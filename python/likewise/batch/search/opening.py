@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from likewise import _native
 from likewise.arrays import places_of
-from likewise.batch.read.documents import Collapsed, Documents
+from likewise.batch.read.documents import Collapsed
 from likewise.batch.search.search import PAIRS_BETWEEN_VERDICTS, Candidates, NoSearch, Search
 from likewise.job.options import RunContext
 from likewise.progress import Warned
@@ -28,7 +28,7 @@ _MOST_UNRELATED = 0.1
 _LONG_SECONDS = 60.0
 
 
-def background_warning(documents: Documents, collapsed: Collapsed, near: SimHashDistance) -> str | None:
+def background_warning(collapsed: Collapsed, near: SimHashDistance) -> str | None:
     """Return a warning if the radius includes unrelated documents, by the lower tail of random pairs, or None."""
     num = len(collapsed.order)
     if num < _FEWEST:
@@ -36,7 +36,7 @@ def background_warning(documents: Documents, collapsed: Collapsed, near: SimHash
     random = np.random.default_rng(num)
     a, b = (collapsed.order[random.integers(0, num, _NUM_PAIRS)] for _ in range(2))
     distinct = a != b
-    distances = np.asarray(_native.distances(documents.sketches, near.bits, a[distinct], b[distinct]))
+    distances = np.asarray(_native.distances(collapsed.documents.sketches, near.bits, a[distinct], b[distinct]))
     median, low = (float(value) for value in np.quantile(distances, [0.5, _LOW]))
     deviation = max(0.5, (median - low) / _LOW_DEVIATIONS)
     unrelated = (num - 1) * 0.5 * math.erfc((median - near.within - 0.5) / deviation / math.sqrt(2.0))
@@ -50,30 +50,25 @@ def background_warning(documents: Documents, collapsed: Collapsed, near: SimHash
 
 
 def open_search(
-    documents: Documents,
-    collapsed: Collapsed,
-    recipe: Recipe,
-    context: RunContext,
-    *,
-    exact_from: float | None = None,
+    collapsed: Collapsed, recipe: Recipe, context: RunContext, *, exact_from: float | None = None
 ) -> Search:
     """Return the search of a resolved recipe; warn about a distance search that is slow or finds unrelated documents.
 
     `exact_from` is the minimum similarity of pairs of documents with full buckets, if not what the recipe asks.
     """
     if isinstance(recipe.sketch, SimHashDistance):
-        warning = background_warning(documents, collapsed, recipe.sketch)
+        warning = background_warning(collapsed, recipe.sketch)
         if warning is not None:
             context.progress(Warned(warning))
     match recipe.sketch:
         case Exact():
             return NoSearch()
         case Shingles():
-            return PrefixSearch(documents, collapsed, recipe, context.threads)
+            return PrefixSearch(collapsed, recipe, context.threads)
         case Bloom() as filters:
             from likewise.batch.search.bloom import BloomSearch
 
-            return BloomSearch(documents, collapsed, recipe, filters, context.threads)
+            return BloomSearch(collapsed, recipe, filters, context.threads)
         case MinHash() as signature:
             if recipe.measure in EXCERPT_MEASURES:
                 context.progress(
@@ -82,11 +77,11 @@ def open_search(
                         f"{recipe.measure} are missed; method shingles finds all of them"
                     )
                 )
-            return BandSearch(documents, collapsed, recipe, signature, context.threads, exact_from)
+            return BandSearch(collapsed, recipe, signature, context.threads, exact_from)
         case SimHash() as near:
             from likewise.batch.search.distance import DistanceSearch
 
-            search = DistanceSearch(documents, collapsed, recipe, context.threads)
+            search = DistanceSearch(collapsed, recipe, context.threads)
             if search.predicted_seconds > _LONG_SECONDS:
                 context.progress(
                     Warned(
@@ -107,20 +102,14 @@ class BandSearch(Search):
     """Candidates by MinHash bands; documents that reach full buckets are handled by the recipe's `overflow`."""
 
     def __init__(
-        self,
-        documents: Documents,
-        collapsed: Collapsed,
-        recipe: Recipe,
-        signature: MinHash,
-        threads: int,
-        exact_from: float | None = None,
+        self, collapsed: Collapsed, recipe: Recipe, signature: MinHash, threads: int, exact_from: float | None
     ) -> None:
-        room = documents.room
+        room = collapsed.documents.room
         is_exact = signature.overflow == "exact"
         num_levels = 1 if is_exact else NUM_LEVELS
         in_files = room.buckets_bytes is not None and room.space.folder is not None
         self._buckets = open_buckets(
-            documents.sketches,
+            collapsed.documents.sketches,
             signature,
             collapsed.order,
             num_levels=num_levels,
@@ -145,7 +134,7 @@ class BandSearch(Search):
             members = np.flatnonzero(self._is_in_join).astype(np.uint32)
             from likewise.batch.search.crowds import CrowdSearch
 
-            self._join = CrowdSearch(documents, collapsed, exact, members, threads, lists_all=exact_from is not None)
+            self._join = CrowdSearch(collapsed, exact, members, threads, lists_all=exact_from is not None)
         self.num_capped = 0 if is_exact else self._buckets.num_capped
 
     def candidates(self, low: int, high: int, states: NDArray[np.uint8] | None, max_pairs: int) -> Candidates:
@@ -176,9 +165,8 @@ class BandSearch(Search):
 
     def in_buckets(self, low: int, high: int, states: NDArray[np.uint8] | None, max_pairs: int) -> Candidates:
         """Return pairs that share a bucket as :meth:`candidates` does, including those within the crowd."""
-        return Candidates.of(
-            self._buckets.candidates(low, high, states, max_pairs, min_equal=self._min_equal, threads=self._threads)
-        )
+        found = self._buckets.candidates(low, high, states, max_pairs, min_equal=self._min_equal, threads=self._threads)
+        return Candidates(np.asarray(found.later), np.asarray(found.earlier), None, found.num_considered, found.end)
 
 
 def _keys(later: NDArray[np.uint32], earlier: NDArray[np.uint32]) -> NDArray[np.uint64]:
@@ -199,9 +187,9 @@ class PrefixSearch(Search):
 
     can_begin_late = False
 
-    def __init__(self, documents: Documents, collapsed: Collapsed, recipe: Recipe, threads: int) -> None:
+    def __init__(self, collapsed: Collapsed, recipe: Recipe, threads: int) -> None:
+        documents, self._threads = collapsed.documents, threads
         assert documents.rarity is not None
-        self._threads = threads
         from likewise.batch.search.crowds import prefix_join
 
         self._join = prefix_join(documents, collapsed.order.astype(np.int64), recipe, documents.rarity, threads)
@@ -214,4 +202,5 @@ class PrefixSearch(Search):
         """Return at most about `max_pairs` pairs with later positions in low..high, without removed earlier ones."""
         if states is not None:
             max_pairs = min(max_pairs, PAIRS_BETWEEN_VERDICTS)
-        return Candidates.of(self._join.candidates(low, high, states, max_pairs, threads=self._threads))
+        found = self._join.candidates(low, high, states, max_pairs, threads=self._threads)
+        return Candidates(np.asarray(found.later), np.asarray(found.earlier), None, found.num_considered, found.end)

@@ -1,23 +1,15 @@
 """Searches: candidate pairs of positions, one range of later positions at a time, and pairs that are left out."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
-from likewise import _native
 from likewise.batch.read.documents import Collapsed
-from likewise.job.options import Timing
 
-_FIRST_RANGE = 256
-_RANGE = 16384
-# Each range costs a few bits per position, so ranges are longer if there are very many documents.
-_MOST_RANGES = 2048
-# Pairs decided at once: few enough that removals among them save measurements of the next.
-_PAIRS_AT_ONCE = 131072
 # An exact join stops after this many pairs until they are decided, since most are then removed and not visited; with
 # 65,536, 30,000 documents of few forms took a third longer.
 PAIRS_BETWEEN_VERDICTS = 1 << 14
@@ -36,36 +28,10 @@ class Candidates:
     # End of the later positions that were searched
     end: int
 
-    @staticmethod
-    def of(found: _native.Candidates) -> "Candidates":
-        """Return the candidates of a native search, without distances."""
-        return Candidates(np.asarray(found.later), np.asarray(found.earlier), None, found.num_considered, found.end)
-
-    def __len__(self) -> int:
-        return len(self.later)
-
     def select(self, which: slice | NDArray[np.bool_]) -> "Candidates":
         """Return the selected pairs."""
         distance = None if self.distance is None else self.distance[which]
         return Candidates(self.later[which], self.earlier[which], distance, self.num_considered, self.end)
-
-    def blocks(self, low: int, high: int) -> list[tuple[int, int, slice]]:
-        """Split the positions low..high into consecutive ranges with a limited number of pairs: (low, high, pairs)."""
-        blocks = []
-        start, num = 0, len(self)
-        while num - start > _PAIRS_AT_ONCE:
-            # Keep all pairs of a later position together.
-            last = self.later[start + _PAIRS_AT_ONCE]
-            stop = int(np.searchsorted(self.later, last, "left"))
-            if stop <= start:
-                stop = int(np.searchsorted(self.later, last, "right"))
-            if stop >= num:
-                break
-            middle = int(self.later[stop])
-            blocks.append((low, middle, slice(start, stop)))
-            low, start = middle, stop
-        blocks.append((low, high, slice(start, num)))
-        return blocks
 
 
 _NONE = np.zeros(0, np.uint32)
@@ -104,32 +70,6 @@ class NoSearch(Search):
     def candidates(self, low: int, high: int, states: NDArray[np.uint8] | None, max_pairs: int) -> Candidates:
         """Return no pairs."""
         return Candidates(_NONE, _NONE, None, 0, high)
-
-
-def ranges_of_candidates(
-    search: Search,
-    num_positions: int,
-    states: NDArray[np.uint8] | None,
-    timing: Timing,
-    max_pairs: int,
-    first: int = 0,
-) -> Iterator[tuple[int, int, Candidates]]:
-    """Yield consecutive ranges of later positions from `first` on with their candidates: (low, high, pairs).
-
-    Ranges are small at first, while nothing is decided, then larger, and small again where pairs are dense: documents
-    of one template that are near each other without matching have thousands of pairs each. The size of the next range
-    is estimated from the last one, and the search stops early if it contains more pairs. Results do not depend on the
-    ranges. `states` is a view of the verdicts, which change during the iteration.
-    """
-    low, size = first, _FIRST_RANGE
-    while low < num_positions:
-        with timing.wall("candidates"):
-            found = search.candidates(low, min(low + size, num_positions), states, max_pairs)
-        yield low, found.end, found
-        size = min(size * 2, max(_RANGE, num_positions // _MOST_RANGES))
-        if len(found):
-            size = min(size, max(1, (found.end - low) * max_pairs // len(found)))
-        low = found.end
 
 
 class BeyondReferences(Search):

@@ -197,7 +197,7 @@ class Fingerprints:
     def collapsed(self) -> Collapsed:
         """The order of a local run, in which all are already distinct and sorted."""
         rows = np.arange(len(self.ranks), dtype=np.int64)
-        return Collapsed(rows, rows.astype(np.uint32), rows)
+        return Collapsed(self.documents, rows, rows.astype(np.uint32), rows)
 
 
 def crowd_pairs(
@@ -228,7 +228,7 @@ def crowd_pairs(
     documents = documents_of(np.zeros(0, np.uint64), np.concatenate(features), every, every, held)
     crowd = Fingerprints(every, documents)
     positions = np.arange(len(every), dtype=np.uint32)
-    search = CrowdSearch(documents, crowd.collapsed, recipe, positions, threads)
+    search = CrowdSearch(crowd.collapsed, recipe, positions, threads)
     low = num_pairs = 0
     while low < len(every):
         later, earlier, low = search.candidates(low, len(every), None, _PAIRS_AT_ONCE)

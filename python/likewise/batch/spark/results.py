@@ -10,10 +10,10 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from likewise.batch.spark.run import Run, required_similarity
-from likewise.batch.write.summary import RunCounts
+from likewise.batch.write.summary import RunCounts, num_of_each, num_unsure
 from likewise.io.output.evidence import INPUT
 from likewise.recipe.methods import Exact, SimHash
-from likewise.stages.verify import FORM, NAMES_OF, num_of_each, num_unsure
+from likewise.stages.verify import FORM, NAMES_OF
 
 _EVIDENCE = (
     "row", "doc_id", "file", "offset", "length", "kept_row", "kept_id", "kept_source", "kept_file", "kept_offset",

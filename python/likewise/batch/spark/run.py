@@ -25,8 +25,7 @@ from likewise.batch.spark.rows.buckets import differences, estimates, looked_at,
 from likewise.batch.spark.sketching import check_kinds, criteria_of, priority, sketched
 from likewise.batch.spark.stages import Stages
 from likewise.errors import InvalidParameter
-from likewise.job.options import RunContext, Timing
-from likewise.progress import StageFinished, StageStarted
+from likewise.job.options import RunContext
 from likewise.recipe.fields import EXCERPT_MEASURES
 from likewise.recipe.methods import NUM_LEVELS, Bloom, Exact, MinHash, Shingles, SimHash
 from likewise.recipe.recipe import Recipe
@@ -125,12 +124,8 @@ class Run:
         return arrow_columns.FIRST_NUMBER + self.num_documents
 
     def _stage(self, stage: str, wall: str, work: Callable[[], Any]) -> Any:
-        began = Timing.now()
-        self.context.progress(StageStarted(stage, 0, "rows"))
-        with self.context.timing.wall(wall):
-            done = work()
-        self.context.progress(StageFinished(stage, Timing.now() - began))
-        return done
+        with self.context.stage(stage, wall, "rows"):
+            return work()
 
     def _documents(self) -> DataFrame:
         """Return all documents with their rows: text, doc_id and the other columns of the input."""

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from likewise.arrays import ArraySpace, ArrowColumn, ArrowTable, slices
 from likewise.batch.decide.decision import Decision
 from likewise.batch.read.documents import Documents
+from likewise.batch.write.evidence import write_evidence
 from likewise.io.output.directory import DOCUMENTS, EVIDENCE, OVERRULED
-from likewise.io.output.evidence import write_evidence
 from likewise.io.source.added import Added, AddedFields
 from likewise.io.tables.columns import constant_column, null_where, number_column, text_column
 from likewise.job.options import FileRun

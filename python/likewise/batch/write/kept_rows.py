@@ -76,7 +76,7 @@ def write_bad_rows(documents: Documents, path: Path) -> None:
     """Write file, row and reason of each bad row as JSON Lines; no file if there are none."""
     first = documents.num_reference_sources
     files = zip(documents.sources[first:], documents.bad_rows[first:], strict=True)
-    write_errors(((source.name, bad) for source, bad_rows in files for bad in bad_rows), path)
+    write_errors([(source.name, bad) for source, bad_rows in files for bad in bad_rows], path)
 
 
 # Maximum documents of a part.
@@ -143,7 +143,6 @@ def _piece(
         lengths=documents.lengths[rows],
         lines=lines,
         num_lines=len(rows),
-        num_blank=0,
         fields=[],
         bad_rows=[],
     )
@@ -153,6 +152,4 @@ def _piece(
         shapes=documents.shapes[rows],
         num_features=documents.num_features[rows],
         digests=documents.digests.reshape(-1, 2)[rows].reshape(-1),
-        text_lengths=None,
-        handle=None,
     )

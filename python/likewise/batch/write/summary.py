@@ -16,12 +16,14 @@ from likewise.batch.read.documents import Documents
 from likewise.job.options import FileRun, Timing
 from likewise.recipe.methods import Exact, SimHashDistance
 from likewise.recipe.recipe import Recipe
-from likewise.stages.verify import num_of_each, num_unsure
+from likewise.stages.verify import NAMES
 
 if TYPE_CHECKING:
     from likewise.io.inputs import Inputs
 
 _CONTENT_BYTES = 16
+# A reader could take documents that differ in numbers or first words for different ones.
+_UNSURE = 2 | 4
 
 
 class ContentDigest:
@@ -94,7 +96,7 @@ def about_counted(found: Inputs, counts: Sequence[InputCounts], run: FileRun, wr
 def content_digest(documents: Documents, number: int) -> str | None:
     """Return the :class:`ContentDigest` of one input."""
     digests = documents.digests.reshape(-1, 2)
-    if len(digests) != len(documents):
+    if len(digests) != len(documents.shapes):
         return None
     content = ContentDigest()
     first, end = int(documents.starts[number]), int(documents.starts[number + 1])
@@ -175,16 +177,17 @@ _OPTIONAL_COUNTS = ("num_without_id", "num_without_field", "differences", "num_u
 def summarize(documents: Documents, recipe: Recipe, decision: Decision, timing: Timing) -> dict[str, Any]:
     """Return the summary of a run that was decided on this machine, as :func:`summary_of` does."""
     bad_rows = documents.bad_rows[documents.num_reference_sources :]
+    num_bad_lines = sum(row.num_lines for bad in bad_rows for row in bad)
     below = decision.below_threshold
     counts = RunCounts(
-        num_documents=len(documents) - documents.num_references,
+        num_documents=len(decision.kept) - documents.num_references,
         num_kept=int(np.count_nonzero(decision.kept)) - documents.num_references,
         num_removed=len(decision.removed_rows),
         num_empty=documents.num_empty,
         num_short=documents.num_short,
         num_blank_lines=documents.num_blank,
         num_bad_rows=sum(map(len, bad_rows)),
-        num_bad_lines=sum(row.num_lines for bad in bad_rows for row in bad),
+        num_bad_lines=num_bad_lines,
         num_without_id=documents.num_without_id or None,
         num_without_field=documents.num_without_field or None,
         num_candidates=decision.num_candidates,
@@ -215,6 +218,16 @@ def summary_of(counts: RunCounts, recipe: Recipe, timing: Timing) -> dict[str, A
         "version": __version__,
         "timings": timing.to_dict(),
     }
+
+
+def num_unsure(differs: NDArray[np.uint8]) -> int:
+    """Return the number of documents that differ in first words or in numbers alone."""
+    return int(np.count_nonzero(differs & _UNSURE))
+
+
+def num_of_each(differs: NDArray[np.uint8]) -> dict[str, int]:
+    """Return the number of documents with each difference."""
+    return {name: int(np.count_nonzero(differs & bit)) for bit, name in NAMES.items()}
 
 
 def leak_table(summary: Mapping[str, Any]) -> list[list[str]]:

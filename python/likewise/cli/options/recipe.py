@@ -328,11 +328,13 @@ def take_recipe_beside(
     options: dict[str, Any], index: Path | None, references: Sequence[Path], base: str, *, quiet: bool
 ) -> "Recipe":
     """Return the recipe of the options; if none except --keep is given, that of the index or of the first run."""
-    from likewise.batch.against.references import recipe_of_references
-
     names = {"preset", "recipe_file", *OPTION_NAMES} - {"keep"}
     given = {name for name, value in options.items() if value}
-    found = None if names & given else recipe_of_references(index, references)
+    found = None
+    if not names & given and (index is not None or references):
+        from likewise.batch.against.references import recipe_of_references
+
+        found = recipe_of_references(index, references)
     if found is None:
         return take_recipe(options, base, quiet=quiet)
     keep = options.get("keep")

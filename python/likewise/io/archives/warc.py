@@ -254,7 +254,6 @@ class WarcFile(InputFile):
             lengths=np.array([place.length for _, place, _ in documents], np.uint32),
             lines=np.array([line for line, _, _ in documents], np.uint32),
             num_lines=len(places),
-            num_blank=0,
             fields=[_native.Texts.from_list([of_one[i] for of_one in fields]) for i in range(len(self.rules.fields))],
             bad_rows=bad_rows,
         )

@@ -24,14 +24,13 @@ _HEADER_BYTES = 17 << 20
 _STEP_BYTES = 64 << 20
 
 
-def csv_records(path: Path, delimiter: str, *, has_quotes: bool, limit: int | None = None) -> Iterator[bytes]:
+def csv_records(path: Path, delimiter: str, *, has_quotes: bool) -> Iterator[bytes]:
     """Yield records without their newlines, split as documents are; blank lines before the first record are skipped."""
-    size = path.stat().st_size
-    end = size if limit is None else min(size, limit)
+    end = path.stat().st_size
     splitter = _native.CsvSplitter(path, delimiter=ord(delimiter), has_quotes=has_quotes, start=0)
     is_first = True
     with path.open("rb") as file:
-        while (piece := splitter.next_piece(end, 1, end == size)) is not None:
+        while (piece := splitter.next_piece(end, 1, is_end=True)) is not None:
             record = file.read(piece[1]).rstrip(b"\r\n")
             if record or not is_first:
                 is_first = False
@@ -124,7 +123,8 @@ class CsvFile(LineFile):
         if num_before and splitter is not None:
             # A file with only a header: its line is counted anyway.
             yield ReadTask(num_packed, self._read_job(done, 0, [], num_before))
-        yield from self.damage_jobs(done)
+        if self._damage is not None:
+            yield self.damage_job(self._damage, done)
 
     def _splitter(self, start: int) -> _native.CsvSplitter:
         delimiter, has_quotes = self._dialect

@@ -60,7 +60,8 @@ class JsonlFile(LineFile):
         for offset, length, num_bytes in self.plain_pieces(piece_bytes, work):
             yield ReadTask(num_bytes, partial(self._read, offset, length))
             end = offset + length
-        yield from self.damage_jobs(end)
+        if self._damage is not None:
+            yield self.damage_job(self._damage, end)
 
     def field_names(self, offset: int, length: int) -> list[str]:
         """Return the fields of the object on a line, nested ones with dots; empty if the line is not an object."""

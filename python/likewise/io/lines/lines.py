@@ -5,7 +5,7 @@ import json
 import os
 import tempfile
 from abc import abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from itertools import chain
@@ -82,6 +82,7 @@ class LineFile(InputFile):
 
     has_lines: ClassVar[bool] = True
     takes_fields: ClassVar[bool] = True
+    can_read_again = True
 
     # Compression of the file. It is decompressed once, into the directory of the run, and read again from there.
     codec: str | None = None
@@ -98,11 +99,6 @@ class LineFile(InputFile):
     def is_plain(self) -> bool:
         """Whether its lines can be read; a compressed file must first be decompressed in this process."""
         return self.codec is None or self._plain_path is not None
-
-    @property
-    def can_read_again(self) -> bool:
-        """True: single texts are cheap to read again."""
-        return True
 
     def text_bytes(self) -> float:
         """Return the approximate bytes of text in the file, decompressed."""
@@ -160,13 +156,15 @@ class LineFile(InputFile):
         """Leave the decompressed copy where a run that continues this one finds it."""
         self._keeps_unpacked = self.codec is not None
 
-    def plain_pieces(self, piece_bytes: int, work: Path) -> Iterator[tuple[int, int, int]]:
-        """Yield (offset, length) of whole lines in the decompressed file, and the compressed bytes read for them."""
+    def plain_pieces(self, piece_bytes: int, work: Path) -> Iterable[tuple[int, int, int]]:
+        """Return (offset, length) of whole lines in the decompressed file, and the compressed bytes read for them."""
         self._damage = None
         if self.codec is None:
-            for offset, length in _native.jsonl_pieces(str(self.path), piece_bytes):
-                yield offset, length, length
-            return
+            return [(start, length, length) for start, length in _native.jsonl_pieces(str(self.path), piece_bytes)]
+        return self._unpacking(self.codec, piece_bytes, work)
+
+    def _unpacking(self, codec: str, piece_bytes: int, work: Path) -> Iterator[tuple[int, int, int]]:
+        """Yield what :meth:`plain_pieces` returns while the file is decompressed."""
         if self._keeps_unpacked:
             self._plain_path = work / f"unpacked-{checksum(np.frombuffer(os.fsencode(self.path), np.uint8)):016x}"
             if (pieces := unpacked_pieces(self._plain_path, piece_bytes)) is not None:
@@ -177,7 +175,7 @@ class LineFile(InputFile):
                 self._plain_path = Path(file.name)
         rules = self.rules
         limits: dict[str, Any] = {"max_bytes": rules.max_unpacked_bytes, "max_ratio": rules.max_unpack_ratio}
-        packed, pieces = self._packed(self.codec, str(self.path), str(self._plain_path), **limits), []
+        packed, pieces = self._packed(codec, str(self.path), str(self._plain_path), **limits), []
         while (piece := self._unpacked(packed, piece_bytes)) is not None:
             pieces.append(piece)
             yield piece
@@ -196,18 +194,15 @@ class LineFile(InputFile):
             return PackedStream(*paths, codec=codec, **limits)
         return _native.PackedFile(*paths, codec=codec, threads=self.rules.threads, **limits)
 
-    def damage_jobs(self, position: int) -> Iterator[ReadTask]:
-        """Yield a job with the damage of the file as a bad row, if any; nothing was read after byte `position`."""
-        damage = self._damage
-        if damage is None:
-            return
+    def damage_job(self, damage: Damage, position: int) -> ReadTask:
+        """Return a job with the damage of the file as a bad row; nothing was read after byte `position`."""
         length = damage.num_plain - position
         with self.plain_path.open("rb") as file:
             file.seek(position)
             num_lines = max(1, sum(data.count(b"\n") for data in iter(lambda: file.read(_COPY_BYTES), b"")))
         reason = f"{damage.reason}; nothing after this position was read"
         piece = no_rows([BadRow(0, position, length, reason, num_lines)], len(self.rules.fields))
-        yield ReadTask(0, lambda: iter([piece]))
+        return ReadTask(0, lambda: iter([piece]))
 
     def _unpacked(self, packed: _native.PackedFile | PackedStream, piece_bytes: int) -> tuple[int, int, int] | None:
         try:
@@ -346,7 +341,6 @@ def no_rows(bad_rows: list[BadRow], num_fields: int) -> Piece:
         lengths=np.zeros(0, np.uint32),
         lines=np.zeros(0, np.uint32),
         num_lines=len(bad_rows),
-        num_blank=0,
         fields=[nothing] * num_fields,
         bad_rows=bad_rows,
     )

@@ -22,15 +22,11 @@ class TextFile(InputFile):
     """A file that is one document, with its name as the id. The only rule that applies is `max_document_bytes`."""
 
     is_document: ClassVar[bool] = True
+    can_read_again = True
 
     def estimated_documents(self) -> float:
         """Return 1."""
         return 1.0
-
-    @property
-    def can_read_again(self) -> bool:
-        """True: the file is cheap to read again."""
-        return True
 
     def jobs(self, piece_bytes: int, work: Path) -> Iterator[ReadTask]:
         """Read the file as a whole."""
@@ -48,7 +44,6 @@ class TextFile(InputFile):
             lengths=np.full(count, self.num_bytes, np.uint32),
             lines=np.zeros(count, np.uint32),
             num_lines=1,
-            num_blank=0,
             fields=[Texts.from_list([""][:count]) for _ in self.rules.fields],
             bad_rows=[] if reason is None else [BadRow(0, 0, self.num_bytes, reason)],
         )

@@ -5,7 +5,6 @@ import json
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
-from types import TracebackType
 from typing import Any, BinaryIO, Self
 
 import numpy as np
@@ -65,9 +64,7 @@ class RowWriter:
                 self._file.write(("\t".join(self._tsv_columns) + "\n").encode())
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         if self._whole is not None:
             # A file that cannot be completed is deleted anyway.
             with contextlib.suppress(OSError):

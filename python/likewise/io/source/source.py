@@ -183,12 +183,12 @@ class Piece(NamedTuple):
     lengths: NDArray[np.uint32]
     # Line or row within the piece, from 0
     lines: NDArray[np.uint32]
-    # Number of lines in the piece, including blank and bad ones; number of blank lines
+    # Number of lines in the piece, including blank and bad ones
     num_lines: int
-    num_blank: int
     # Further fields as JSON, ``""`` where absent
     fields: list[Texts]
     bad_rows: list[BadRow]
+    num_blank: int = 0
 
 
 @dataclass(eq=False)
@@ -273,6 +273,9 @@ class ReadTask(NamedTuple):
 class Source(ABC):
     """One input: a file, or texts in memory. By default not compressed, and expensive to read single texts again."""
 
+    # Whether single texts are cheap to read again; if not, the run spools texts that it may need.
+    can_read_again: bool = False
+
     if TYPE_CHECKING:
 
         @property
@@ -290,11 +293,6 @@ class Source(ABC):
         Sequential work, such as decompression, happens while the iterator advances; the rest happens in the jobs.
         `work` is a directory for temporary files that exists as long as the documents are used.
         """
-
-    @property
-    def can_read_again(self) -> bool:
-        """Whether single texts are cheap to read again; if not, the run spools texts that it may need."""
-        return False
 
     @property
     def is_plain(self) -> bool:
@@ -329,6 +327,20 @@ def each_piece(source: Source, piece_bytes: int, work: Path) -> Iterator[tuple[i
         for piece in job.read():
             yield first_line, piece
             first_line += piece.num_lines
+
+
+def id_type_of(sources: Iterable[object]) -> Any:
+    """Return the Arrow type of ids in results: an integer type if all sources in memory have integers, else None."""
+    import pyarrow as pa
+
+    types: set[str | None] = {getattr(source, "id_type", None) for source in sources}
+    if None in types or not types:
+        return None
+    if len(types) == 1:
+        return pa.type_for_alias(types.pop())
+    if all(kind.startswith("u") for kind in types if kind is not None):
+        return pa.uint64()
+    return None if "uint64" in types else pa.int64()
 
 
 class Unnamed(Source):

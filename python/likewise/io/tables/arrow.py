@@ -28,7 +28,7 @@ class MemorySource(Unnamed):
     """Texts in memory."""
 
     is_plain: ClassVar[bool] = True
-    can_read_again: ClassVar[bool] = True
+    can_read_again = True
 
     texts: Texts
     # Ids of the texts; row numbers if None
@@ -84,7 +84,6 @@ class MemorySource(Unnamed):
             lengths=np.ones(length, np.uint32),
             lines=(places - first).astype(np.uint32),
             num_lines=end - first,
-            num_blank=0,
             fields=[self._part(values, rows) for values in self.fields.values()],
             bad_rows=[BadRow(row - first, row, 1, NULL_TEXT) for row in nulls],
         )

@@ -10,7 +10,16 @@ from numpy.typing import NDArray
 from likewise._native import Texts
 from likewise.arrays import ArrowBatch, ArrowColumn, ArrowSchema, ArrowTable, ColumnData, TextData
 from likewise.errors import InvalidInput
-from likewise.io.source.source import NULL_TEXT, BadRow, Cut, Piece, ReadRules, TokenRules, own_weight
+from likewise.io.source.source import (
+    NULL_TEXT,
+    BadRow,
+    Cut,
+    Piece,
+    ReadRules,
+    TokenRules,
+    id_type_of,
+    own_weight,
+)
 from likewise.io.tables.columns import as_large_text, check_unique, decoded, is_text, root_of, taken_rows
 from likewise.io.tables.paths import (
     column_of,
@@ -95,10 +104,7 @@ def _check_type(kind: Any, rules: TokenRules, name: str) -> None:
         token = entry.field(0).type if is_pair else None
     if token is not None and are.is_dictionary(token):
         token = token.value_type
-    is_text = token is not None and (
-        are.is_string(token) or are.is_large_string(token) or are.is_string_view(token) or are.is_null(token)
-    )
-    if not is_text:
+    if token is None or not (is_text(token) or are.is_null(token)):
         how = "; (token, weight) pairs require weights own" if entry is not None and are.is_struct(entry) else ""
         raise InvalidInput(f"column {name!r} has type {kind}, not {wanted}{how if not rules.is_weighted else ''}")
 
@@ -212,7 +218,6 @@ class TableRows(NamedTuple):
             lengths=np.ones(len(kept), np.uint32),
             lines=kept.astype(np.uint32),
             num_lines=num_rows,
-            num_blank=0,
             fields=[
                 column_as_json(pick(column_of(batch, name))) if name else Texts.from_list([""] * len(kept))
                 for name in fields
@@ -407,20 +412,6 @@ def integer_type(ids: ColumnData) -> Any:
     except TypeError:
         return None
     return pa.int64() if is_whole else None
-
-
-def id_type_of(sources: Iterable[object]) -> Any:
-    """Return the Arrow type of ids in results: an integer type if all sources in memory have integers, else None."""
-    import pyarrow as pa
-
-    types: set[str | None] = {getattr(source, "id_type", None) for source in sources}
-    if None in types or not types:
-        return None
-    if len(types) == 1:
-        return pa.type_for_alias(types.pop())
-    if all(kind.startswith("u") for kind in types if kind is not None):
-        return pa.uint64()
-    return None if "uint64" in types else pa.int64()
 
 
 def with_id_types(table: ArrowTable, **columns: Iterable[object]) -> Any:

@@ -172,7 +172,7 @@ def stages_of(run: OpenRun, matches: Matches) -> NDArray[np.uint8]:
     keys = later * len(collapsed.order) + earlier
     wanted = np.unique(keys)
     is_found = np.zeros(len(wanted), bool)
-    search = open_search(documents, collapsed, recipe, RunContext(RunRules(run.threads), progress=run.progress))
+    search = open_search(collapsed, recipe, RunContext(RunRules(run.threads), progress=run.progress))
     if len(search.joined):
         # The exact join finds all pairs among these.
         is_joined = np.zeros(len(collapsed.order), bool)

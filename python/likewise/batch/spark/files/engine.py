@@ -38,11 +38,12 @@ from likewise.batch.spark.rows.arrow_columns import bytes_of, gathered, numbers_
 from likewise.batch.spark.run import BAD, DOCUMENT, TALLY, Run, check_recipe
 from likewise.batch.spark.sketching import DIGEST_BYTES
 from likewise.batch.spark.stages import Stages, open_session, spark_failures
+from likewise.batch.write.evidence import evidence_table, named
 from likewise.batch.write.summary import ContentDigest, EngineRun, InputCounts, RunCounts
 from likewise.errors import InvalidInput, InvalidParameter, parse_size
 from likewise.io.lines.lines import LineFile
 from likewise.io.output.directory import ENGINE_STAGES, ERRORS, EVIDENCE, KEPT, PARTS, SUMMARY
-from likewise.io.output.evidence import Places, evidence_table
+from likewise.io.output.evidence import Places
 from likewise.io.source.source import BadRow, BadRowTally, InputFile, Source, write_errors
 from likewise.job.options import RunContext
 from likewise.job.reading import refusal
@@ -51,7 +52,6 @@ from likewise.recipe.methods import SimHash
 from likewise.recipe.recipe import Recipe
 from likewise.recipe.rules import BYTE_TOKENS, keep_needs
 from likewise.stages.sketch import EMPTY, SHORT
-from likewise.stages.verify import named
 
 FileRunT = TypeVar("FileRunT", bound="_FileRun")
 # Marker of documents whose ids were checked.

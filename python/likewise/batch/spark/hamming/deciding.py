@@ -152,7 +152,7 @@ def matching(
         np.concatenate([side.num_features for side in both]),
         pa.concat_arrays([side.texts for side in both]),
     ).fingerprints()
-    with Verifier(joined.documents, joined.collapsed, recipe, RunContext(RunRules(1))) as verifier:
+    with Verifier(joined.collapsed, recipe, RunContext(RunRules(1))) as verifier:
         later, earlier = (b_places + len(a)).astype(np.uint32), a_places.astype(np.uint32)
         values = verifier.without_unlike_short(later, earlier, np.ones(len(few)))
         num_measured = verifier.num_measured
@@ -320,7 +320,7 @@ def decide_slab(batches: Iterator[Any], *, directory: str, name: str, recipe: Re
     gone, open_ = np.flatnonzero(best != _NONE), np.flatnonzero(best == _NONE)
     rest = slab.take(open_)
     held = rest.fingerprints()
-    decision = decide(held.documents, held.collapsed, recipe, RunContext(RunRules(1)))
+    decision = decide(held.collapsed, recipe, RunContext(RunRules(1)))
     assert decision.distance is not None
     num_measured += decision.num_measured
     kept = rest.take(np.flatnonzero(decision.kept).astype(np.int64))

@@ -33,7 +33,7 @@ from likewise.batch.spark.hamming.stored import (
 from likewise.batch.spark.stages import Stages, check_version, temporary_directory
 from likewise.errors import InvalidInput, InvalidParameter, counted, parse_size
 from likewise.io.tables.columns import number_column
-from likewise.progress import Planned, Progress, StageFinished, StageStarted, shows_progress, taken
+from likewise.progress import Planned, Progress, shows_progress, stage, taken
 
 _ALL = 1 << 62
 # Pairs in one Arrow batch of the output.
@@ -174,8 +174,6 @@ def _advice(spark: SparkSession) -> tuple[str, ...]:
 
 def _stored(stages: Stages, side: Side, bits: int, progress: Progress) -> dict[str, Any]:
     """Return the facts of the stored side, after writing it if needed."""
-    from likewise.job.options import Timing
-
     identity = {"search": "hamming_join", "bits": bits, "id_type": side.id_type}
     stages.check_identity(identity)
     known = stages.facts("fingerprints")
@@ -192,10 +190,8 @@ def _stored(stages: Stages, side: Side, bits: int, progress: Progress) -> dict[s
         empty = {"name": None, "num_rows": 0, "num_distinct": 0}
         return {**(rows[0].asDict() if rows else empty), "content": content}
 
-    began = Timing.now()
-    progress(StageStarted("storing the small side", 0, "rows"))
-    _, fact = stages.frame("fingerprints", lambda: side.frame.repartition(1).mapInArrow(work, STORED), describe)
-    progress(StageFinished("storing the small side", Timing.now() - began))
+    with stage(progress, "storing the small side", 0, "rows"):
+        _, fact = stages.frame("fingerprints", lambda: side.frame.repartition(1).mapInArrow(work, STORED), describe)
     return fact
 
 

@@ -44,8 +44,7 @@ from likewise.batch.spark.rows.arrow_columns import (
 from likewise.batch.spark.stages import Stages, check_version, temporary_directory
 from likewise.errors import InvalidInput, InvalidParameter, check_integer, parse_size
 from likewise.io.tables.columns import number_column
-from likewise.job.options import Timing
-from likewise.progress import Planned, Progress, StageFinished, StageStarted, Warned, shows_progress, taken
+from likewise.progress import Planned, Progress, Warned, shows_progress, stage, taken
 
 # A group's number has the slab above these bits, and the place in the slab in them.
 _PLACE_BITS = 40
@@ -258,13 +257,11 @@ def hamming_pairs(
     told(Planned(chosen.lines))
     if chosen.warning is not None:
         told(Warned(chosen.warning))
-    began = Timing.now()
-    told(StageStarted("searching", 0, "rows"))
-    work = _by_slabs if chosen.name == "slabs" else _by_splitting
-    pairs, members, num_pairs = work(stages, side, chosen, max_pairs)
-    if num_pairs > max_pairs:
-        raise InvalidInput(f"there are {num_pairs:,} pairs of groups, more than {max_pairs:,}; raise max_pairs")
-    told(StageFinished("searching", Timing.now() - began))
+    with stage(told, "searching", 0, "rows"):
+        work = _by_slabs if chosen.name == "slabs" else _by_splitting
+        pairs, members, num_pairs = work(stages, side, chosen, max_pairs)
+        if num_pairs > max_pairs:
+            raise InvalidInput(f"there are {num_pairs:,} pairs of groups, more than {max_pairs:,}; raise max_pairs")
     return SparkHammingPairs(pairs, members, chosen)
 
 

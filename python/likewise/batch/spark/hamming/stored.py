@@ -33,7 +33,8 @@ from likewise.arrays import ArrowColumn, ArrowTable, ColumnData, frozen
 from likewise.batch.spark.rows.arrow_columns import code_column, column_named, numbers_of, words_of_codes
 from likewise.errors import InvalidInput, InvalidParameter, check_integer, counted
 from likewise.hamming.fingerprints import streamed
-from likewise.io.remote import is_remote, local_path, put_file, store_of
+from likewise.io.places import is_remote, local_path
+from likewise.io.remote import put_file, store_of
 from likewise.io.tables.columns import number_column
 
 _INTEGERS = (ByteType, ShortType, IntegerType, LongType)
