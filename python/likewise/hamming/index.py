@@ -83,7 +83,7 @@ class HammingIndex(BuiltOutOfCore):
         plan: Any = None,
         threads: int | None = None,
     ) -> None:
-        taken = take_rows(np.zeros(0, np.uint64) if fingerprints is None else fingerprints, bits, may_stay=True)
+        taken = take_rows(np.zeros(0, np.uint64) if fingerprints is None else fingerprints, bits)
         self._threads = num_threads(threads)
         self._recipe = taken.recipe
         self._bits = taken.bits
