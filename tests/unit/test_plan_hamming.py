@@ -24,7 +24,7 @@ def test_every_plan_of_the_frontier_finds_every_pattern_of_errors():
     plan = plan_hamming(50_000, bits=32, within=2)
     patterns = [set(p) for weight in range(3) for p in itertools.combinations(range(32), weight)]
     searched = [search for search in plan.searches if search.keys]
-    assert len(searched) >= 4
+    assert len(searched) >= 3
     for search in searched:
         keys = [(positions(key.mask), key.radius) for key in search.keys]
         assert all(any(len(bits & p) <= radius for bits, radius in keys) for p in patterns), search.name
@@ -120,9 +120,8 @@ def test_skew_costs_and_balanced_blocks_help(tmp_path):
     uniform = plan_hamming(10_000_000)
     balanced = plan_hamming(10_000_000, bit_frequencies=shares, bit_dependence=dependence)
     assert balanced.chosen.batch_us > uniform.chosen.batch_us
-    four = next(search for search in balanced.searches if search.num_tables == 4)
     # Every block gets half of its bits from the informative half of the fingerprint.
-    assert [sum(bit >= 32 for bit in positions(key.mask)) for key in four.keys] == [8, 8, 8, 8]
+    assert [sum(bit >= 32 for bit in positions(key.mask)) for key in balanced.chosen.keys] == [16, 16]
     np.save(tmp_path / "sample.npy", codes)
     ran = likewise_command("plan", "--n", "1e7", "--sample", str(tmp_path / "sample.npy"), "--json")
     found = json.loads(ran.out)["searches"]

@@ -14,7 +14,7 @@ use crate::error::{Error, Result};
 use crate::index::Index;
 use crate::queries::Verdicts;
 use crate::shared::Shared;
-use crate::state::in_memory::{COLLAPSED, row_of_batch};
+use crate::state::in_memory::row_of_batch;
 use crate::state::promoted::building;
 
 /// The stored bytes of the documents of a batch.
@@ -70,15 +70,13 @@ impl Index {
             (.., None) => NewContent::Absent,
         };
         let row = |(added, place): (usize, usize)| {
-            let row = row_of_batch(documents, place, first_row + added as u32);
+            let about = (place, ids[place], staged.collapsed[added]);
             DocumentRow {
-                id: ids[place],
-                shape: row.shape | (u8::from(staged.collapsed[added]) * COLLAPSED),
                 verdict: staged.verdicts[added],
                 levels: &staged.levels[added],
                 content: content(place),
                 arrival_s: now_s,
-                ..row
+                ..row_of_batch(documents, about, first_row + added as u32)
             }
         };
         let places = staged.places.iter().map(|&place| place as usize);

@@ -4,10 +4,9 @@ use likewise_hamming::plan::{
     self, BitStatistics, Collection, Division, Key, PricedPlan, SurveyRequest,
 };
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
 
 use crate::array::{Array, Input, take};
-use crate::door::{Dict, LONG_BYTES, Object, caught, check_pairs, run};
+use crate::door::{Dict, LONG_BYTES, Object, caught, check_pairs, dict_of, run};
 use crate::errors::{Failure, Result};
 use crate::sketch::check_bits;
 
@@ -49,22 +48,13 @@ pub fn survey_plans<'py>(
 
 fn plan_dict<'py>(py: Python<'py>, plan: &PricedPlan) -> PyResult<Dict<'py>> {
     let cost = &plan.cost;
-    let dict = PyDict::new(py);
+    let dict = dict_of!(py, cost; num_probes, num_candidates, num_buckets, num_compared, num_bytes);
     dict.set_item("name", &plan.name)?;
     dict.set_item("family", plan.family)?;
     dict.set_item("num_tables", plan.keys.len())?;
-    for (name, value) in [
-        ("num_probes", cost.num_probes),
-        ("num_candidates", cost.num_candidates),
-        ("num_buckets", cost.num_buckets),
-        ("num_compared", cost.num_compared),
-        ("num_bytes", cost.num_bytes),
-        ("single_us", cost.single_ns / 1e3),
-        ("batch_us", cost.batch_ns / 1e3),
-        ("build_s", cost.build_ns / 1e9),
-    ] {
-        dict.set_item(name, value)?;
-    }
+    dict.set_item("single_us", cost.single_ns / 1e3)?;
+    dict.set_item("batch_us", cost.batch_ns / 1e3)?;
+    dict.set_item("build_s", cost.build_ns / 1e9)?;
     dict.set_item("fits", plan.fits)?;
     dict.set_item("keys", keys_of(&plan.keys))?;
     Ok(dict)
@@ -77,18 +67,8 @@ pub fn bit_statistics(
     fingerprints: &Object<'_>,
     bits: u32,
 ) -> Result<(Array, f64)> {
-    let num_words = check_bits(bits)?;
-    let words = Input::<u64>::take("fingerprints", fingerprints)?;
+    let (words, _) = take_fingerprints(fingerprints, bits)?;
     let words = words.values();
-    if !words.len().is_multiple_of(num_words) {
-        return Err(Failure::parameter(
-            "fingerprints",
-            format!(
-                "{} words are not fingerprints of {num_words} words",
-                words.len()
-            ),
-        ));
-    }
     run(py, 64 * words.len(), |_| {
         let found = plan::bit_statistics(words, bits);
         Ok((found.ones.into(), found.dependence))

@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from likewise import _native
 from likewise.arrays import TextData
 from likewise.errors import InvalidParameter, RecipeMismatch, check_integer
 from likewise.hamming.fingerprints import shown, take_fingerprints, words_of_list
@@ -133,29 +132,6 @@ def with_empty(found: Matches, taken: FingerprintRows, empty_rows: NDArray[Any])
     distances = np.zeros(len(of_text), np.uint16)
     distances[of_text] = found.distances
     return Matches(offsets, rows, distances)
-
-
-def native_set(
-    taken: FingerprintRows,
-    within: int,
-    *,
-    with_rows: bool,
-    plan: Any,
-    memory_bytes: int | None,
-    threads: int,
-) -> _native.HammingSet:
-    """Return the search tables of fingerprints."""
-    with public_names(keys="plan", memory_bytes="memory"):
-        return _native.HammingSet(
-            taken.words,
-            taken.bits,
-            within=within,
-            rows=taken.rows,
-            with_rows=with_rows,
-            keys=None if plan is None else keys_of(plan),
-            memory_bytes=None if memory_bytes is None else float(memory_bytes),
-            threads=threads,
-        )
 
 
 @contextmanager

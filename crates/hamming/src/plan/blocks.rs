@@ -31,23 +31,14 @@ impl Division {
 
     /// Returns the positions of blocks with these widths, which must sum to the number of positions.
     pub fn deal(&self, widths: &[u32]) -> Vec<Vec<u32>> {
-        let mut blocks: Vec<Vec<u32>> = vec![Vec::new(); widths.len()];
-        match self {
-            Division::Contiguous => {
-                let mut first = 0;
-                for (block, width) in blocks.iter_mut().zip(widths) {
-                    block.extend(first..first + width);
-                    first += width;
-                }
-            }
-            Division::Balanced(_) => self.deal_balanced(widths, &mut blocks),
-        }
-        blocks
-    }
-
-    /// Assigns the most selective positions first, to the block furthest behind (longest processing time first).
-    fn deal_balanced(&self, widths: &[u32], blocks: &mut [Vec<u32>]) {
         let bits: u32 = widths.iter().sum();
+        if *self == Division::Contiguous {
+            let mut positions = 0..bits;
+            let mut block = |&width: &u32| positions.by_ref().take(width as usize).collect();
+            return widths.iter().map(&mut block).collect();
+        }
+        // The most selective positions first, to the block furthest behind (longest processing time first).
+        let mut blocks: Vec<Vec<u32>> = vec![Vec::new(); widths.len()];
         // Bits of collision entropy: how much a position reduces the size of a bucket.
         let information: Vec<f64> = self
             .mismatch(bits)
@@ -70,6 +61,7 @@ impl Division {
             held[block] += information[bit as usize];
             blocks[block].push(bit);
         }
+        blocks
     }
 }
 

@@ -254,13 +254,11 @@ impl ClusterRule {
             writing.marks(&mut keys, sketch, &decided.levels, reference);
             let levels = decided.levels.iter();
             let levels: Vec<_> = levels.map(|&(band, level)| (band, level & LEVEL)).collect();
-            let known = row_of_batch(documents, place, reference.row);
+            let about = (place, operation.id(place), decided.collapsed);
             let known = DocumentRow {
-                id: operation.id(place),
-                shape: known.shape | if decided.collapsed { COLLAPSED } else { 0 },
                 verdict: decided.verdict.map(|verdict| verdict.evidence),
                 levels: &levels,
-                ..known
+                ..row_of_batch(documents, about, reference.row)
             };
             if !decided.collapsed {
                 entries_of(self, &mut keys, &known, |name, head| {

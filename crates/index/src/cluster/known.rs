@@ -20,7 +20,7 @@ use crate::documents::{Documents, Sketching};
 use crate::error::{Error, Result};
 use crate::keys::Keys;
 use crate::state::bits::RecentSets;
-use crate::state::in_memory::{COLLAPSED, MemoryRows, row_of_batch};
+use crate::state::in_memory::{MemoryRows, row_of_batch};
 use crate::state::promoted::building;
 use crate::state::{Layer, State};
 
@@ -40,13 +40,11 @@ impl Earlier {
     pub fn memory_row(&self, added: usize) -> DocumentRow<'_> {
         let place = self.places[added] as usize;
         let decided = &self.decided[place];
-        let row = row_of_batch(&self.documents, place, self.row + added as u32);
+        let about = (place, &self.ids[place][..], decided.collapsed);
         DocumentRow {
-            id: &self.ids[place],
-            shape: row.shape | if decided.collapsed { COLLAPSED } else { 0 },
             verdict: decided.verdict.map(|verdict| verdict.evidence),
             levels: &decided.levels,
-            ..row
+            ..row_of_batch(&self.documents, about, self.row + added as u32)
         }
     }
 }

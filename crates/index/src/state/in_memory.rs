@@ -18,12 +18,17 @@ use crate::state::bits::{Quick, RowsByHash};
 /// Bit of a stored shape: the document collapsed into the one that represents its class, and is in no table.
 pub const COLLAPSED: u8 = 4;
 
-/// A document of a batch without an id, a verdict or levels.
-pub fn row_of_batch(documents: &Documents, place: usize, row: u32) -> DocumentRow<'_> {
+/// A document of a batch without a verdict or levels, and whether it collapsed.
+pub fn row_of_batch<'a>(
+    documents: &'a Documents,
+    (place, id, is_collapsed): (usize, &'a str, bool),
+    row: u32,
+) -> DocumentRow<'a> {
     DocumentRow {
         row,
+        id,
         sketch: documents.sketch(place),
-        shape: documents.shapes[place],
+        shape: documents.shapes[place] | (u8::from(is_collapsed) * COLLAPSED),
         num_features: documents.num_features[place],
         text_digest: documents.text_digests.get(place).copied(),
         digest: documents.feature_digests.get(place).copied().unwrap_or(0),

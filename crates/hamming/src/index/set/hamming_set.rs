@@ -430,18 +430,11 @@ impl HammingSet {
             set.update(|state| state.skip(rows));
         }
         let last = rows.and_then(<[u32]>::last);
-        set.begin_with(
-            segment,
-            last.map_or(len as u64, |&last| u64::from(last) + 1),
-        );
-        Ok(set)
-    }
-
-    fn begin_with(&self, segment: Segment, next_row: u64) {
-        self.update(|state| {
+        set.update(|state| {
             state.num_rows = segment.len();
-            state.next_row = next_row;
+            state.next_row = last.map_or(len as u64, |&last| u64::from(last) + 1);
             state.segments.push(Arc::new(segment));
         });
+        Ok(set)
     }
 }
