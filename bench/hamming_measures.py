@@ -82,7 +82,7 @@ def _queries_within(
     if searcher.name == OURS:
         figures |= searcher.facts()
         try:
-            figures |= hamming_frontier.predicted(row, within, codes.work, stored, searcher.keys())
+            figures |= hamming_frontier.predicted(row, within, stored, searcher.keys())
         except (NotDone, LikewiseError) as reason:
             figures["not_predicted"] = str(reason)
 

@@ -1080,18 +1080,6 @@ class HammingSet:
         memory_bytes: float | None = None,
         threads: int = 1,
     ) -> HammingSet: ...
-    @staticmethod
-    def of_file(
-        source: tuple[Path, int, int, Buffer],
-        bits: int,
-        *,
-        within: int,
-        keys: Sequence[tuple[Sequence[int], int]],
-        with_rows: bool = True,
-        threads: int = 1,
-    ) -> HammingSet:
-        """Return the set of a flat file without empty texts, which is read for each table and never held as a whole."""
-
     def __len__(self) -> int: ...
     @property
     def within(self) -> int:
@@ -1196,35 +1184,8 @@ def stream_joined_files(
 def radius_for(bits: int, threshold: float, recall: float) -> tuple[int, float]:
     """Return the least radius that finds a pair at the threshold with this probability, and that probability."""
 
-@final
-class Exercise:
-    """Memory to read from, and work of a known amount on it, for a caller with a clock."""
-
-    def __new__(cls, num_bytes: int) -> Exercise: ...
-    @property
-    def num_bytes(self) -> int:
-        """Bytes that reads are spread over: a power of two of words."""
-
-    def wait(self, num_reads: int, seed: int) -> int:
-        """Read at random places, each named by the read before; another seed leads to other places."""
-
-    def ask(self, num_reads: int, seed: int) -> int:
-        """Read at random places that were asked for some dozens ahead."""
-
-    def stream(self, within: int) -> int:
-        """Compare one query with every word; return how many lie within the radius."""
-
-    def scan(self, num_queries: int, within: int) -> int:
-        """Compare queries with every word, blocked; return the vectors of four queries and eight words that hit."""
-
 def bit_statistics(fingerprints: Buffer, bits: int) -> tuple[Array, float]:
     """Return the share of fingerprints with a one at each bit (float64), and how far their differing is dependent."""
-
-def check_keys(bits: int, within: int, keys: list[tuple[list[int], int]], asked: int | None = None) -> list[int | None]:
-    """Return the radii of keys (four words, radius) that are enough within `asked`; refuse an incomplete set."""
-
-def default_costs() -> tuple[list[tuple[float, float, float]], dict[str, float]]:
-    """Return the built-in costs: random reads as (bytes, latency, overlapped), and the other steps by name."""
 
 def plan_limits() -> tuple[int, int]:
     """Return how many fingerprints one index holds, and how many rows are joined at once."""
@@ -1236,10 +1197,8 @@ def survey_plans(
     *,
     memory_bytes: float | None = None,
     id_bits: int | None = None,
-    interleaved: bool = False,
     bit_frequencies: list[float] | None = None,
     bit_dependence: float = 0.0,
-    costs: tuple[list[tuple[float, float, float]], dict[str, float]] | None = None,
 ) -> tuple[list[dict[str, Any]], int | None]:
     """Return the plans of Hamming search by size, and the number of the one that is taken."""
 

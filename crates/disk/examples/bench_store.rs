@@ -6,7 +6,9 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use likewise_disk::Error;
-use likewise_disk::store::{Description, Dropping, Durability, Evidence, Keeps, NewRows, Store};
+use likewise_disk::store::{
+    Description, DocumentRow, Dropping, Durability, Evidence, Keeps, NewRows, Store,
+};
 
 const BATCH: usize = 1000;
 
@@ -50,21 +52,19 @@ fn batch(first: u64, count: usize, id_bytes: usize) -> Batch {
 }
 
 fn append(store: &mut Store, batch: &Batch) -> Result<(), Error> {
-    let ids: Vec<&str> = batch.ids.iter().map(String::as_str).collect();
-    let zeros = vec![0; ids.len()];
-    let num_features: Vec<u32> = batch
-        .digests
-        .iter()
-        .map(|digest| 100 + (digest % 900) as u32)
+    let documents: Vec<DocumentRow<'_>> = (batch.ids.iter().enumerate())
+        .map(|(i, id)| DocumentRow {
+            id,
+            sketch: &batch.sketches[8 * i..8 * (i + 1)],
+            num_features: 100 + (batch.digests[i] % 900) as u32,
+            text_digest: Some(batch.digests[i]),
+            verdict: batch.verdicts[i],
+            arrival_s: 1_700_000_000,
+            ..DocumentRow::default()
+        })
         .collect();
     let rows = NewRows {
-        ids: &ids,
-        sketches: &batch.sketches,
-        shapes: &zeros,
-        num_features: &num_features,
-        text_digests: Some(&batch.digests),
-        verdicts: &batch.verdicts,
-        arrival_s: 1_700_000_000,
+        documents: &documents,
         ..NewRows::default()
     };
     store.append(&rows, &[]).map(|_| ())

@@ -3,14 +3,13 @@
 use std::fs::{File, Metadata};
 use std::ops::Range;
 use std::path::PathBuf;
+use std::sync::OnceLock;
 use std::sync::atomic::AtomicBool;
-use std::sync::{Mutex, OnceLock, PoisonError};
 
-use likewise_core::error::Error as CoreError;
 use likewise_core::error::invalid_if;
-use likewise_core::parallel::{Cancel, lock};
+use likewise_core::parallel::Cancel;
 use likewise_hamming::Fingerprints;
-use likewise_hamming::index::{Building, Codes, HammingSet, plan_for_sample, sample_step};
+use likewise_hamming::index::{plan_for_sample, sample_step};
 use likewise_hamming::plan::SearchPlan;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 use zerocopy::IntoBytes;
@@ -312,117 +311,4 @@ fn is_same_file(one: &Metadata, other: &Metadata) -> bool {
 #[cfg(not(unix))]
 fn is_same_file(_: &Metadata, _: &Metadata) -> bool {
     true
-}
-
-/// A file that is read by a build that knows only its own errors.
-struct Reading<'a> {
-    source: &'a FlatFingerprints,
-    failed: Mutex<Option<Error>>,
-}
-
-impl Codes for Reading<'_> {
-    fn len(&self) -> usize {
-        self.source.len
-    }
-
-    fn read<'a>(
-        &'a self,
-        range: Range<usize>,
-        buffer: &'a mut Vec<u64>,
-    ) -> Result<&'a [u64], CoreError> {
-        buffer.resize(range.len() * self.source.num_words(), 0);
-        let read = self.source.read(range.start, buffer.as_mut_bytes());
-        if let Err(error) = read.and_then(|()| self.source.check_width(buffer)) {
-            let mut failed = lock(&self.failed);
-            failed.get_or_insert(error);
-            return Err(CoreError::Damaged);
-        }
-        Ok(buffer)
-    }
-}
-
-impl FlatFingerprints {
-    /// Builds a set in memory from fingerprints none of which is of an empty text: for each table of the plan, one read
-    /// to count, and one for each `memory_bytes` of entries.
-    pub fn build_set(&self, plan: SearchPlan, building: Building<'_>) -> Result<HammingSet> {
-        invalid_if(
-            self.num_fingerprints() != self.len || plan.bits != self.bits,
-            "fingerprints",
-            || "must have the width of the plan, and no empty texts",
-        )?;
-        let reading = Reading {
-            source: self,
-            failed: Mutex::new(None),
-        };
-        let built = HammingSet::build_of(&reading, plan, building);
-        let failed = reading.failed.into_inner();
-        if let Some(error) = failed.unwrap_or_else(PoisonError::into_inner) {
-            return Err(error);
-        }
-        match built {
-            Err(CoreError::Damaged) => Err(changed()),
-            Err(error) => Err(error.into()),
-            Ok(set) => self.check_unchanged().map(|()| set),
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use std::fs;
-    use std::sync::atomic::AtomicBool;
-
-    use likewise_core::hash::mix64;
-    use likewise_core::isa::Isa;
-    use likewise_hamming::Fingerprints;
-    use likewise_hamming::plan::Key;
-
-    use likewise_hamming::index::Reach;
-
-    use super::*;
-    use likewise_core::parallel::Run;
-
-    #[test]
-    fn a_set_of_a_file_is_that_of_the_same_in_memory_unless_the_file_changes() {
-        let words: Vec<u64> = (0..300_000).map(|i| mix64(i / 2)).collect();
-        let path = std::env::temp_dir().join(format!("likewise-held-{}", std::process::id()));
-        fs::write(&path, [&[0; 16], words.as_bytes()].concat()).unwrap();
-        let keys = vec![Key::of_bits(0..32, 1), Key::of_bits(32..64, 1)];
-        let plan = SearchPlan::new(64, 3, keys).unwrap();
-        let cancel = AtomicBool::new(false);
-        let building = Building {
-            isa: Isa::best(),
-            run: Run {
-                threads: 2,
-                cancel: &cancel,
-            },
-            memory_bytes: 1 << 20,
-            with_rows: true,
-        };
-        let open = || {
-            let file = fs::File::open(&path).unwrap();
-            let source = FlatFingerprints::new(file, 16, 300_000, 64, Vec::new()).unwrap();
-            source.named(path.clone())
-        };
-        let set = open().build_set(plan.clone(), building).unwrap();
-        let fingerprints = Fingerprints::new(&words, 64);
-        let held = HammingSet::build(fingerprints, None, plan.clone(), building).unwrap();
-        let found = |set: &HammingSet| {
-            let queries = Fingerprints::new(&words[..1000], 64);
-            set.search(queries, Reach::new(3, Isa::best(), Run::alone(&cancel)))
-                .unwrap()
-        };
-        assert!(found(&set) == found(&held) && found(&set).rows.len() >= 2000);
-        assert_eq!(set.len(), 300_000);
-        let source = open();
-        fs::write(&path, &words.as_bytes()[..1_000_000]).unwrap();
-        let cut = source.build_set(plan.clone(), building);
-        assert!(matches!(cut, Err(Error::Changed { .. })), "{cut:?}");
-        fs::write(&path, [&[0; 16], words.as_bytes()].concat()).unwrap();
-        let source = open();
-        fs::write(&path, [&[1; 16], words.as_bytes(), &[0]].concat()).unwrap();
-        let grown = source.build_set(plan, building);
-        assert!(matches!(grown, Err(Error::Changed { .. })), "{grown:?}");
-        fs::remove_file(&path).unwrap();
-    }
 }

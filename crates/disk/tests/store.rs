@@ -4,13 +4,14 @@
 mod store_common;
 
 use std::fs;
+use std::ops::Range;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use likewise_disk::Error;
 use likewise_disk::store::{
-    Content, Dropping, Durability, Event, Evidence, Keeps, LiveSegment, NewContents, NewRows,
-    Store, Swept,
+    Content, DocumentRow, Dropping, Durability, Event, Evidence, Keeps, LiveSegment, NewContent,
+    NewRows, Store, Swept,
 };
 use store_common::{Dice, Model, create, description, folder};
 
@@ -346,7 +347,7 @@ fn old_events_are_dropped_and_the_others_keep_their_numbers() {
 fn segments_are_published_in_one_step() {
     let mut store = create("published", 8, Keeps::Sketch);
     Model::default().append(&mut store, &mut Dice(1), 100, &[]);
-    let segment = |name: &str, rows: std::ops::Range<u32>| LiveSegment {
+    let segment = |name: &str, rows: Range<u32>| LiveSegment {
         name: name.to_owned(),
         batch: 7,
         last_event: 0,
@@ -439,21 +440,17 @@ fn rows_keep_arrival_times_of_their_own() {
     let dir = folder("arrivals");
     let mut store =
         Store::create(&dir, &description(8, Keeps::Sketch), Durability::Commit).unwrap();
-    let append = |store: &mut Store, ids: &[&str], arrivals_s: &[u64]| {
-        let rows = NewRows {
-            ids,
-            sketches: &vec![0; 8 * ids.len()],
-            shapes: &vec![0; ids.len()],
-            num_features: &vec![1; ids.len()],
-            verdicts: &vec![None; ids.len()],
-            arrivals_s: Some(arrivals_s),
-            ..NewRows::default()
+    let append_at = |store: &mut Store, ids: &[&'static str], arrivals_s: &[u64]| {
+        let document = |(&id, &arrival_s): (&&'static str, &u64)| DocumentRow {
+            arrival_s,
+            ..document(id)
         };
-        store.append(&rows, &[]).unwrap();
+        let documents: Vec<_> = ids.iter().zip(arrivals_s).map(document).collect();
+        append(store, &documents).unwrap();
     };
-    append(&mut store, &["a", "b", "c", "d"], &[3, 3, 5, 9]);
+    append_at(&mut store, &["a", "b", "c", "d"], &[3, 3, 5, 9]);
     // None arrives before those that are there.
-    append(&mut store, &["e", "f"], &[7, 12]);
+    append_at(&mut store, &["e", "f"], &[7, 12]);
     drop(store);
     let store = Store::open_reader(&dir).unwrap();
     let arrivals: Vec<u64> = (0..6)
@@ -464,69 +461,56 @@ fn rows_keep_arrival_times_of_their_own() {
     assert_eq!(store.first_row_since(6).unwrap(), 3);
 }
 
-#[test]
-fn columns_that_do_not_fit_change_nothing() {
-    let mut store = create("misfits", 8, Keeps::Shingles);
-    let good = NewRows {
-        ids: &["a", "b"],
-        sketches: &[0; 16],
-        shapes: &[0; 2],
-        num_features: &[1; 2],
-        verdicts: &[None; 2],
+fn document(id: &str) -> DocumentRow<'_> {
+    DocumentRow {
+        id,
+        sketch: &[0; 8],
+        num_features: 1,
+        ..DocumentRow::default()
+    }
+}
+
+fn append(store: &mut Store, documents: &[DocumentRow<'_>]) -> Result<Range<u32>, Error> {
+    let rows = NewRows {
+        documents,
         ..NewRows::default()
     };
+    store.append(&rows, &[])
+}
+
+#[test]
+fn rows_that_do_not_fit_change_nothing() {
+    let mut store = create("misfits", 8, Keeps::Shingles);
+    let good = [document("a"), document("b")];
     let long = "x".repeat(65_536);
     for bad in [
-        NewRows {
-            sketches: &[0; 15],
-            ..good
+        DocumentRow {
+            sketch: &[0; 7],
+            ..good[0]
         },
-        NewRows {
-            shapes: &[0],
-            ..good
+        DocumentRow {
+            text_digest: Some(1),
+            ..good[0]
         },
-        NewRows {
-            num_features: &[1; 3],
-            ..good
+        DocumentRow {
+            arrival_s: 4,
+            ..good[0]
         },
-        NewRows {
-            text_digests: Some(&[1]),
-            ..good
+        DocumentRow {
+            levels: &[(3, 1), (2, 1)],
+            ..good[0]
         },
-        NewRows {
-            feature_digests: Some(&[1]),
-            ..good
+        document(&long),
+        DocumentRow {
+            content: NewContent::Features(&[2, 1], &[]),
+            ..good[0]
         },
-        NewRows {
-            verdicts: &[None; 1],
-            ..good
-        },
-        NewRows {
-            arrivals_s: Some(&[5]),
-            ..good
-        },
-        NewRows {
-            arrivals_s: Some(&[5, 4]),
-            ..good
-        },
-        NewRows {
-            ids: &["a", &long],
-            ..good
-        },
-        NewRows {
-            contents: NewContents::Texts(&[b"one"]),
-            ..good
-        },
-        NewRows {
-            contents: NewContents::Features(&[Some((&[2, 1], &[])), None]),
-            ..good
-        },
-        NewRows {
-            contents: NewContents::Features(&[Some((&[1, 2], &[1])), None]),
-            ..good
+        DocumentRow {
+            content: NewContent::Features(&[1, 2], &[1]),
+            ..good[0]
         },
     ] {
-        let result = store.append(&bad, &[]);
+        let result = append(&mut store, &[bad, good[1]]);
         assert!(
             matches!(result, Err(Error::InvalidParameter { .. })),
             "{result:?}"
@@ -537,12 +521,16 @@ fn columns_that_do_not_fit_change_nothing() {
         promoted: vec![],
         moved: vec![],
     };
+    let rows = NewRows {
+        documents: &good,
+        ..NewRows::default()
+    };
     assert!(matches!(
-        store.append(&good, &[unknown]),
+        store.append(&rows, &[unknown]),
         Err(Error::InvalidParameter { .. })
     ));
     assert_eq!(store.num_rows(), 0);
-    assert_eq!(store.append(&good, &[]).unwrap(), 0..2);
+    assert_eq!(append(&mut store, &good).unwrap(), 0..2);
     assert_eq!(store.reader().unwrap().num_rows(), 2);
 }
 
@@ -551,16 +539,11 @@ fn time_never_runs_back() {
     let mut store = create("time", 8, Keeps::Sketch);
     for (i, arrival_s) in [100, 90, 100, 200, 150, 300].into_iter().enumerate() {
         let id = i.to_string();
-        let rows = NewRows {
-            ids: &[&id],
-            sketches: &[0; 8],
-            shapes: &[0],
-            num_features: &[1],
-            verdicts: &[None],
+        let late = DocumentRow {
             arrival_s,
-            ..NewRows::default()
+            ..document(&id)
         };
-        store.append(&rows, &[]).unwrap();
+        append(&mut store, &[late]).unwrap();
         if i == 3 {
             let dir = store.dir().to_owned();
             drop(store);

@@ -19,7 +19,7 @@ use likewise_core::verify::{FeatureSet, FeatureSets, HeldDocuments, Measure};
 use likewise_hamming::Fingerprints;
 use likewise_hamming::index::{Building, Reach, Segment};
 use likewise_hamming::join::{JoinOptions, JoinSide, join};
-use likewise_hamming::plan::{Exercise, Key, SearchPlan};
+use likewise_hamming::plan::{Key, SearchPlan};
 
 static STOP: AtomicBool = AtomicBool::new(false);
 const NUM_FEATURES: usize = 400;
@@ -117,16 +117,12 @@ fn bloom_work(isa: Isa) -> Work {
 
 /// All-pairs comparisons: of one query, or of many in tiles.
 fn scan_work(isa: Isa, num_queries: usize) -> Work {
-    let exercise = Exercise::new(1 << 16);
-    let num_codes = exercise.num_bytes() / 8;
-    let round = move || {
-        black_box(match num_queries {
-            1 => exercise.stream(3, isa),
-            _ => exercise.scan(num_queries, 3, isa),
-        });
-    };
+    let num_codes = 8192;
+    let plan = SearchPlan::new(64, 3, Vec::new()).unwrap();
+    let queries = numbers(num_queries, 10);
+    let round = search_work(isa, numbers(num_codes, 11), queries, plan);
     (
-        Box::new(round),
+        round,
         num_codes * num_queries,
         "pair of fingerprints of 64 bits",
     )
@@ -158,12 +154,20 @@ fn fingerprints(words: &[u64]) -> Fingerprints<'_> {
 
 /// Queries of an index: four blocks of 16 bits, one of which matches.
 fn index_work(isa: Isa) -> Work {
-    let codes = numbers(200_000, 8);
-    let queries = numbers(2048, 9);
     let keys = (0..4)
         .map(|i| Key::of_bits(16 * i..16 * (i + 1), 0))
         .collect();
     let plan = SearchPlan::new(64, 3, keys).unwrap();
+    let queries = numbers(2048, 9);
+    let num_queries = queries.len();
+    (
+        search_work(isa, numbers(200_000, 8), queries, plan),
+        num_queries,
+        "query of 200,000 fingerprints",
+    )
+}
+
+fn search_work(isa: Isa, codes: Vec<u64>, queries: Vec<u64>, plan: SearchPlan) -> Box<dyn FnMut()> {
     let building = Building {
         isa,
         run: Run::alone(&STOP),
@@ -171,22 +175,10 @@ fn index_work(isa: Isa) -> Work {
         with_rows: true,
     };
     let segment = Segment::build(fingerprints(&codes), None, plan, building).unwrap();
-    let num_queries = queries.len();
-    let round = move || {
-        black_box(
-            segment
-                .search(
-                    fingerprints(&queries),
-                    Reach::new(3, isa, Run::alone(&STOP)),
-                )
-                .unwrap(),
-        );
-    };
-    (
-        Box::new(round),
-        num_queries,
-        "query of 200,000 fingerprints",
-    )
+    Box::new(move || {
+        let reach = Reach::new(3, isa, Run::alone(&STOP));
+        black_box(segment.search(fingerprints(&queries), reach).unwrap());
+    })
 }
 
 fn text_work(isa: Isa, tokens: Tokens, shingle: u32) -> Work {

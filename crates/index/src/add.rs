@@ -3,7 +3,7 @@
 use likewise_core::parallel::{Run, lock};
 use std::sync::atomic::AtomicBool;
 
-use likewise_disk::store::{AddingRun, BandLevel, Keeps, NewContents, NewRows, Store};
+use likewise_disk::store::{AddingRun, DocumentRow, Keeps, NewContent, NewRows, Store};
 
 use crate::decide::batch::StagedBatch;
 use crate::decide::decide;
@@ -14,7 +14,7 @@ use crate::error::{Error, Result};
 use crate::index::Index;
 use crate::queries::Verdicts;
 use crate::shared::Shared;
-use crate::state::in_memory::{COLLAPSED, MemoryRow};
+use crate::state::in_memory::row_of_batch;
 use crate::state::promoted::building;
 
 /// The stored bytes of the documents of a batch.
@@ -63,42 +63,26 @@ impl Index {
         if staged.places.is_empty() {
             return Ok(verdicts);
         }
-        let places = || staged.places.iter().map(|&place| place as usize);
         let num_added = staged.places.len();
-        let added = 0..num_added as u32;
-        let levels: Vec<_> = added.map(|added| staged.levels_of(added)).collect();
+        let content = |place: usize| match (shared.rules().keeps, text_of, documents.set(place)) {
+            (Keeps::Text, Some(text_of), _) => NewContent::Text(text_of(place)),
+            (.., Some((features, weights))) => NewContent::Features(features, own_weights(weights)),
+            (.., None) => NewContent::Absent,
+        };
         let row = |(added, place): (usize, usize)| {
-            let row = MemoryRow::of_batch(documents, place, first_row + added as u32);
-            MemoryRow {
-                id: ids[place],
-                shape: row.shape | (u8::from(staged.collapsed[added]) * COLLAPSED),
+            let about = (place, ids[place], staged.collapsed[added]);
+            DocumentRow {
                 verdict: staged.verdicts[added],
-                levels: &levels[added],
-                ..row
+                levels: &staged.levels[added],
+                content: content(place),
+                arrival_s: now_s,
+                ..row_of_batch(documents, about, first_row + added as u32)
             }
         };
-        let rows: Vec<MemoryRow<'_>> = places().enumerate().map(row).collect();
-        let (sets, texts);
-        let contents = match (shared.rules().keeps, text_of) {
-            (Keeps::Text, Some(text_of)) => {
-                texts = places().map(text_of).collect::<Vec<_>>();
-                NewContents::Texts(&texts)
-            }
-            _ => {
-                let own = |(features, weights)| (features, own_weights(weights));
-                let all = places().map(|place| documents.set(place).map(own));
-                sets = all.collect::<Vec<_>>();
-                NewContents::Features(&sets)
-            }
-        };
-        let stored = NewRows {
-            contents,
-            arrival_s: now_s,
-            run: adding,
-            ..NewRows::default()
-        };
+        let places = staged.places.iter().map(|&place| place as usize);
+        let rows: Vec<DocumentRow<'_>> = places.enumerate().map(row).collect();
         let threads = if num_added == 1 { 1 } else { run.threads };
-        shared.append(store, &rows, stored, threads)?;
+        shared.append(store, &rows, adding, threads)?;
         Ok(verdicts)
     }
 }
@@ -141,39 +125,19 @@ fn verdicts_of(
 }
 
 impl Shared {
-    /// Appends documents in one transaction, then to the newest rows in memory. `stored` has what only the store takes.
+    /// Appends documents in one transaction, then to the newest rows in memory.
     pub(crate) fn append(
         &self,
         store: &mut Store,
-        rows: &[MemoryRow<'_>],
-        stored: NewRows<'_>,
+        rows: &[DocumentRow<'_>],
+        run: Option<AddingRun>,
         threads: usize,
     ) -> Result<()> {
         let rules = self.rules();
-        let ids: Vec<&str> = rows.iter().map(|row| row.id).collect();
-        let sketches: Vec<&[u8]> = rows.iter().map(|row| row.sketch).collect();
-        let shapes: Vec<u8> = rows.iter().map(|row| row.shape).collect();
-        let num_features: Vec<u32> = rows.iter().map(|row| row.num_features).collect();
-        let text_digests: Option<Vec<u64>> = rows.iter().map(|row| row.text_digest).collect();
-        let digests: Vec<u128> = rows.iter().map(|row| row.digest).collect();
-        let verdicts: Vec<_> = rows.iter().map(|row| row.verdict).collect();
-        let levels = (0..).zip(rows).flat_map(|(position, row)| {
-            row.levels.iter().map(move |&(band, level)| BandLevel {
-                position,
-                band,
-                level,
-            })
-        });
         let new = NewRows {
-            ids: &ids,
-            sketches: &sketches.concat(),
-            shapes: &shapes,
-            num_features: &num_features,
-            text_digests: text_digests.as_deref(),
-            feature_digests: (!rules.is_distance_only()).then_some(&digests),
-            verdicts: &verdicts,
-            levels: &levels.collect::<Vec<_>>(),
-            ..stored
+            documents: rows,
+            has_digests: !rules.is_distance_only(),
+            run,
         };
         store.append(&new, &[])?;
         self.note_log(store);

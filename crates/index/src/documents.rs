@@ -11,6 +11,7 @@ use likewise_core::parallel::Run;
 use likewise_core::sketch::{MinHasher, simhash};
 use likewise_core::text::{Document, OwnTokens};
 use likewise_core::verify::FeatureSet;
+use likewise_disk::store::{Content, DocumentRow, NewContent};
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::rules::{Method, Rules};
@@ -116,21 +117,22 @@ impl Documents {
         self.names.get(i)
     }
 
-    /// Appends a stored document. Either all documents have a text digest, or none.
-    pub fn push_stored(&mut self, document: StoredDocument<'_>) {
+    /// Appends a stored document with its features, if any. Either all documents have a text digest, or none.
+    pub fn push_stored(&mut self, document: &DocumentRow<'_>) {
         self.sketches.extend_from_slice(document.sketch);
         self.shapes.push(document.shape);
         self.num_features.push(document.num_features);
-        self.feature_digests.push(document.feature_digest);
+        self.feature_digests.push(document.digest);
         self.text_digests.extend(document.text_digest);
-        if let Some((features, weights)) = document.set {
+        if let NewContent::Features(features, weights) = document.content {
             self.features.extend_from_slice(features);
             match weights.is_empty() {
                 true => self.weights.resize(self.features.len(), 1),
                 false => self.weights.extend_from_slice(weights),
             }
         }
-        self.has_set.push(document.set.is_some());
+        let has_set = matches!(document.content, NewContent::Features(..));
+        self.has_set.push(has_set);
         self.set_ends.push(self.features.len());
     }
 
@@ -151,16 +153,13 @@ impl Documents {
     }
 }
 
-pub struct StoredDocument<'a> {
-    pub sketch: &'a [u8],
-    pub shape: u8,
-    pub num_features: u32,
-    /// XXH3-64 of its text, if it had one.
-    pub text_digest: Option<u64>,
-    /// Digest of the feature set; 0 if unknown.
-    pub feature_digest: u128,
-    /// Features and weights (empty: all are 1), if stored.
-    pub set: Option<(&'a [u64], &'a [u32])>,
+/// The digest of the features of a stored document: the stored one, else that of its content; 0 if unknown.
+pub fn known_digest(stored: Option<u128>, content: &Content) -> u128 {
+    match (stored, content) {
+        (Some(digest), _) => digest,
+        (None, Content::Features(features, weights)) => wide(digest(features, weights)),
+        (None, _) => 0,
+    }
 }
 
 /// Joins the halves of a digest.

@@ -6,13 +6,13 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use likewise_disk::segments::{Expected, Segment};
-use likewise_disk::store::{Changed, ChunkRow, Event, LiveSegment, Store};
+use likewise_disk::store::{Changed, DocumentRow, Event, LiveSegment, Store};
 
 use crate::decide::holder::Holder;
 use crate::decide::lookup::Lookup;
 use crate::error::Result;
 use crate::shared::Shared;
-use crate::state::in_memory::{COLLAPSED, MemoryRow, MemoryRows};
+use crate::state::in_memory::{COLLAPSED, MemoryRows, is_blank};
 use crate::state::promoted::{PromotedTables, building};
 use crate::state::{Layer, State};
 
@@ -139,9 +139,11 @@ pub fn extend_rows(
     if rules.is_distance_only() {
         let mut short = Vec::new();
         store.scan(rows.clone(), |chunk| {
-            let is_short = |of: &ChunkRow<'_>| rules.is_short(of.num_features) && !of.is_gone;
-            let found = chunk.documents().filter(is_short).map(|of| of.row);
-            short.extend(found.filter(|row| rows.contains(row)));
+            let found = chunk.documents().filter(|of| !of.is_gone);
+            let found = found.map(|of| of.document);
+            let found =
+                found.filter(|of| rows.contains(&of.row) && rules.is_short(of.num_features));
+            short.extend(found.map(|of| of.row));
             Ok(())
         })?;
         let state = State::default();
@@ -153,12 +155,13 @@ pub fn extend_rows(
     store.scan(rows.clone(), |chunk| {
         cancel.check()?;
         let found = chunk.documents();
-        let found = found.filter(|of| rows.contains(&of.row) && !of.is_gone);
-        let found: Vec<ChunkRow<'_>> = found.collect();
-        let documents = found.iter().map(|document| {
-            let short = digests.pop_front_if(|(of, _)| *of == document.row);
-            let digest = document.feature_digest.or(short.map(|(_, digest)| digest));
-            MemoryRow::of_chunk(document, digest.unwrap_or(0))
+        let found = found.filter(|of| rows.contains(&of.document.row) && !of.is_gone);
+        let documents = found.map(|of| {
+            let short = digests.pop_front_if(|(row, _)| *row == of.document.row);
+            DocumentRow {
+                digest: short.map_or(of.document.digest, |(_, digest)| digest),
+                ..of.document
+            }
         });
         tail.extend(
             &rules,
@@ -345,7 +348,7 @@ impl Lookup<'_> {
     /// Whether a promoted row is in no table.
     fn needs_table(&mut self, row: u32) -> Result<bool> {
         let known = self.row(row)?;
-        let (collapsed, is_blank) = (known.shape & COLLAPSED != 0, known.is_blank());
+        let (collapsed, is_blank) = (known.shape & COLLAPSED != 0, is_blank(known.shape));
         match self.state.layer_of(row) {
             // Empty texts are found by their class alone.
             Some(Layer::Segment(segment)) if !is_blank => Ok(!segment.is_found(row)?),
@@ -363,7 +366,7 @@ impl Lookup<'_> {
         let rules = *self.rules();
         let known = self.row(row)?;
         let (sketch, shape) = (known.sketch.to_vec(), known.shape & !COLLAPSED);
-        let (is_blank, levels) = (known.is_blank(), known.levels.to_vec());
+        let (is_blank, levels) = (is_blank(known.shape), known.levels.to_vec());
         let digest = match rules.is_distance_only() {
             true => 0,
             false => self.digest_of(row)?,

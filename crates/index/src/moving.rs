@@ -4,18 +4,18 @@ use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::atomic::AtomicBool;
 
-use likewise_core::features::digest;
 use likewise_core::parallel::{Cancel, lock};
-use likewise_disk::store::{Chunk, Content, Keeps, NewContents, NewRows, Position, Store};
+use likewise_disk::store::{Chunk, Content, DocumentRow, Keeps, NewContent, Position, Store};
 
 use crate::add::own_weights;
 use crate::cluster::{MovedDocument, Record, RowNumbers, Verdict};
 use crate::decide::holder::Holder;
-use crate::documents::wide;
+use crate::documents::known_digest;
 use crate::error::{Error, Result};
 use crate::index::Index;
+use crate::rules::Rules;
 use crate::shared::Shared;
-use crate::state::in_memory::{COLLAPSED, MemoryRow};
+use crate::state::in_memory::COLLAPSED;
 
 /// Documents and bytes of content at which a part ends.
 const PART_DOCUMENTS: usize = 2000;
@@ -111,11 +111,12 @@ impl Index {
             Ok(())
         })?;
         let mut found = Vec::with_capacity(chunk.rows.len());
-        for document in chunk.documents().filter(|of| rows.contains(&of.row)) {
-            if numbers.number_of(document.row).is_none() {
+        for stored in chunk.documents() {
+            let document = stored.document;
+            let (row, verdict, shape) = (document.row, document.verdict, document.shape);
+            if !rows.contains(&row) || numbers.number_of(row).is_none() {
                 continue;
             }
-            let (row, verdict, shape) = (document.row, document.verdict, document.shape);
             let content = contents.remove(&row).unwrap_or(Content::Absent);
             let record = Record {
                 id: document.id.to_owned(),
@@ -127,16 +128,12 @@ impl Index {
                 },
                 num_features: document.num_features,
                 text_digest: document.text_digest,
-                digest: match (document.feature_digest, &content) {
-                    (Some(digest), _) => digest,
-                    (None, Content::Features(features, weights)) => wide(digest(features, weights)),
-                    (None, _) => 0,
-                },
+                digest: known_digest(stored.feature_digest, &content),
                 verdict: verdict.map(|evidence| Verdict {
                     evidence,
                     tag: Default::default(),
                 }),
-                levels: document.levels,
+                levels: document.levels.to_vec(),
                 second: document.arrival_s,
             };
             found.extend(numbers.renumbered(MovedDocument {
@@ -175,42 +172,15 @@ impl Index {
         let store = writer.as_mut().ok_or(Error::ReadOnly)?;
         self.check_new(store, documents, now_s)?;
         let first_row = store.num_rows();
-        let rows: Vec<MemoryRow<'_>> = (first_row..)
+        let rows: Vec<DocumentRow<'_>> = (first_row..)
             .zip(documents)
-            .map(|(row, document)| document.record.row(row))
+            .map(|(row, document)| DocumentRow {
+                content: content_of(rules, document),
+                arrival_s: document.record.second,
+                ..document.record.row(row)
+            })
             .collect();
-        let seconds = documents.iter().map(|document| document.record.second);
-        let arrivals_s: Vec<u64> = seconds.collect();
-        let (sets, texts);
-        let contents = match rules.keeps {
-            Keeps::Text => {
-                let all = documents.iter().map(|document| match &document.content {
-                    Content::Text(text) => text.as_slice(),
-                    _ => &[],
-                });
-                texts = all.collect::<Vec<_>>();
-                NewContents::Texts(&texts)
-            }
-            Keeps::Sketch | Keeps::Shingles => {
-                let all = documents.iter().map(|document| match &document.content {
-                    Content::Features(features, weights)
-                        if rules.keeps_set(document.record.num_features) =>
-                    {
-                        Some((&features[..], own_weights(weights)))
-                    }
-                    _ => None,
-                });
-                sets = all.collect::<Vec<_>>();
-                NewContents::Features(&sets)
-            }
-        };
-        let stored = NewRows {
-            contents,
-            arrival_s: arrivals_s.last().copied().unwrap_or(0),
-            arrivals_s: Some(&arrivals_s),
-            ..NewRows::default()
-        };
-        shared.append(store, &rows, stored, 1)
+        shared.append(store, &rows, None, 1)
     }
 
     /// Checks that the rows of documents are the next ones, and that no other document that has not expired has their ids.
@@ -240,6 +210,20 @@ impl Index {
             }
         }
         Ok(())
+    }
+}
+
+/// What an index with these rules stores of a document in addition to its sketch.
+fn content_of<'a>(rules: &Rules, document: &'a MovedDocument) -> NewContent<'a> {
+    match (rules.keeps, &document.content) {
+        (Keeps::Text, Content::Text(text)) => NewContent::Text(text),
+        (Keeps::Text, _) => NewContent::Text(&[]),
+        (_, Content::Features(features, weights))
+            if rules.keeps_set(document.record.num_features) =>
+        {
+            NewContent::Features(features, own_weights(weights))
+        }
+        _ => NewContent::Absent,
     }
 }
 

@@ -3,10 +3,9 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use likewise_core::features::digest;
 use likewise_core::parallel::{Cancel, Run, lock};
 use likewise_core::text::Document;
-use likewise_disk::store::{Chunk, ChunkRow, Content, Evidence, Keeps, Row, Store};
+use likewise_disk::store::{Chunk, ChunkRow, Content, DocumentRow, Evidence, Keeps, Row, Store};
 
 use crate::decide::holder::Holder;
 use crate::decide::lookup::{Lookup, Records, stored_row};
@@ -14,7 +13,7 @@ use crate::decide::nearest::{Nearest, Neighbor};
 use crate::decide::pool::{Pool, Sketched};
 use crate::decide::removal::Removal;
 use crate::decide::{BLOCK, Committed};
-use crate::documents::{Documents, StoredDocument, wide};
+use crate::documents::{Documents, known_digest};
 use crate::error::{Error, Result};
 use crate::index::Index;
 use crate::shared::Shared;
@@ -306,7 +305,7 @@ impl Index {
     /// Ids of the documents from a row to the end of its chunk, and the first row of the next one; `None` after the last.
     pub fn ids_from(&self, row: u32) -> Result<Option<(Vec<String>, u32)>> {
         self.of_chunk(row, |chunk, _| {
-            let ids = documents_from(chunk, row).map(|document| document.id.to_owned());
+            let ids = documents_from(chunk, row).map(|found| found.document.id.to_owned());
             Ok(ids.collect())
         })
     }
@@ -349,18 +348,19 @@ impl Index {
 /// were read.
 fn documents_from(chunk: &Chunk, row: u32) -> impl Iterator<Item = ChunkRow<'_>> {
     let documents = chunk.documents();
-    documents.filter(move |document| document.row >= row && !document.is_gone)
+    documents.filter(move |found| found.document.row >= row && !found.is_gone)
 }
 
 fn stored_part(chunk: &Chunk, row: u32, store: &Store) -> Result<StoredPart, likewise_disk::Error> {
     let description = store.description();
     let mut part = StoredPart::default();
-    for document in documents_from(chunk, row) {
+    for found in documents_from(chunk, row) {
+        let document = found.document;
         part.ids.push(document.id.to_owned());
         let kept_row = document.verdict.map(|evidence| evidence.kept_row);
         let kept_id = kept_row.map(|kept_row| store.id(kept_row)).transpose()?;
         part.kept_ids.push(kept_id);
-        let set = match store.content(document.row)? {
+        let content = match store.content(document.row)? {
             Content::Text(text) => {
                 part.texts.push(text);
                 continue;
@@ -369,23 +369,13 @@ fn stored_part(chunk: &Chunk, row: u32, store: &Store) -> Result<StoredPart, lik
                 part.texts.push(Vec::new());
                 continue;
             }
-            Content::Absent => None,
-            Content::Features(features, weights) => Some((features, weights)),
+            content => content,
         };
-        let feature_digest = match (document.feature_digest, &set) {
-            (Some(digest), _) => digest,
-            (None, Some((features, weights))) => wide(digest(features, weights)),
-            (None, None) => 0,
-        };
-        part.documents.push_stored(StoredDocument {
-            sketch: document.sketch,
+        part.documents.push_stored(&DocumentRow {
             shape: document.shape & 3,
-            num_features: document.num_features,
-            text_digest: document.text_digest,
-            feature_digest,
-            set: set
-                .as_ref()
-                .map(|(features, weights)| (&features[..], &weights[..])),
+            digest: known_digest(found.feature_digest, &content),
+            content: content.as_new(),
+            ..document
         });
     }
     Ok(part)

@@ -109,29 +109,6 @@ impl HammingSet {
         Ok(HammingSet { set, opened: None })
     }
 
-    /// The set of the fingerprints of a flat file without empty texts, which are read for each table and not held:
-    /// path, first byte, number of fingerprints, and no rows.
-    #[staticmethod]
-    #[pyo3(signature = (source, bits, *, within, keys, with_rows=true, threads=1))]
-    fn of_file(
-        py: Python<'_>,
-        source: GivenFile<'_>,
-        bits: u32,
-        within: u32,
-        keys: Keys,
-        with_rows: bool,
-        threads: usize,
-    ) -> Result<Self> {
-        let path = source.0.clone();
-        let source = open_source(&source, bits)?;
-        let plan = plan_of(bits, within, keys)?;
-        let set = run(py, LONG_BYTES, |cancel| {
-            let building = building(Run { threads, cancel }, with_rows);
-            source.build_set(plan, building).on(&path)
-        })?;
-        Ok(HammingSet { set, opened: None })
-    }
-
     fn __len__(&self) -> usize {
         self.set.len()
     }

@@ -1,61 +1,18 @@
 //! Plans of Hamming search: the survey, and timed work.
 
 use likewise_hamming::plan::{
-    self, BitStatistics, Collection, Costs, Division, Key, MemoryCost, PricedPlan, SurveyRequest,
+    self, BitStatistics, Collection, Division, Key, PricedPlan, SurveyRequest,
 };
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
 
 use crate::array::{Array, Input, take};
-use crate::door::{Dict, LONG_BYTES, Object, caught, check_pairs, chosen_isa, run, run_short};
+use crate::door::{Dict, LONG_BYTES, Object, caught, check_pairs, dict_of, run};
 use crate::errors::{Failure, Result};
 use crate::sketch::check_bits;
 
-/// Nanoseconds of the steps of a search: (bytes, latency, overlapped) of random reads, and the others by name.
-type NamedCosts<'py> = (Vec<(f64, f64, f64)>, Dict<'py>);
-
-fn take_costs(costs: Option<NamedCosts<'_>>) -> Result<Costs> {
-    let mut taken = Costs::default();
-    let Some((memory, steps)) = costs else {
-        return Ok(taken);
-    };
-    taken.memory = memory
-        .into_iter()
-        .map(|(num_bytes, latency_ns, overlapped_ns)| MemoryCost {
-            num_bytes,
-            latency_ns,
-            overlapped_ns,
-        })
-        .collect();
-    for (name, value) in steps {
-        let name: String = name.extract()?;
-        let value: f64 = value.extract()?;
-        let step = taken.step_mut(&name);
-        let unknown = || Failure::parameter("costs", format!("{name:?} is not a step"));
-        *step.ok_or_else(unknown)? = value;
-    }
-    Ok(taken)
-}
-
-/// The built-in costs: random reads as (bytes, latency, overlapped), and the other steps by name.
-#[pyfunction]
-pub fn default_costs(py: Python<'_>) -> PyResult<NamedCosts<'_>> {
-    let costs = Costs::default();
-    let steps = PyDict::new(py);
-    for (name, value) in costs.steps() {
-        steps.set_item(name, value)?;
-    }
-    let memory = costs
-        .memory
-        .iter()
-        .map(|read| (read.num_bytes, read.latency_ns, read.overlapped_ns))
-        .collect();
-    Ok((memory, steps))
-}
-
 /// The plans for a collection, by size, and the number of the chosen one.
 #[pyfunction]
-#[pyo3(signature = (num_fingerprints, bits, within, *, memory_bytes=None, id_bits=None, interleaved=false, bit_frequencies=None, bit_dependence=0.0, costs=None))]
+#[pyo3(signature = (num_fingerprints, bits, within, *, memory_bytes=None, id_bits=None, bit_frequencies=None, bit_dependence=0.0))]
 pub fn survey_plans<'py>(
     py: Python<'py>,
     num_fingerprints: u64,
@@ -63,10 +20,8 @@ pub fn survey_plans<'py>(
     within: u32,
     memory_bytes: Option<f64>,
     id_bits: Option<u32>,
-    interleaved: bool,
     bit_frequencies: Option<Vec<f64>>,
     bit_dependence: f64,
-    costs: Option<NamedCosts<'py>>,
 ) -> Result<(Vec<Dict<'py>>, Option<usize>)> {
     check_bits(bits)?;
     let mut collection = Collection::with_rows(num_fingerprints, bits);
@@ -75,15 +30,12 @@ pub fn survey_plans<'py>(
         collection,
         within,
         memory_bytes,
-        division: match (bit_frequencies, interleaved) {
-            (Some(ones), _) => Division::Balanced(BitStatistics {
+        division: bit_frequencies.map_or(Division::Contiguous, |ones| {
+            Division::Balanced(BitStatistics {
                 ones,
                 dependence: bit_dependence,
-            }),
-            (None, true) => Division::Interleaved,
-            (None, false) => Division::Contiguous,
-        },
-        costs: take_costs(costs)?,
+            })
+        }),
     };
     let survey = run(py, LONG_BYTES, |cancel| Ok(plan::survey(&request, cancel)?))?;
     let plans = survey
@@ -96,43 +48,16 @@ pub fn survey_plans<'py>(
 
 fn plan_dict<'py>(py: Python<'py>, plan: &PricedPlan) -> PyResult<Dict<'py>> {
     let cost = &plan.cost;
-    let dict = PyDict::new(py);
+    let dict = dict_of!(py, cost; num_probes, num_candidates, num_buckets, num_compared, num_bytes);
     dict.set_item("name", &plan.name)?;
-    dict.set_item("family", plan.family.name())?;
-    dict.set_item("num_tables", plan.num_tables)?;
-    for (name, value) in [
-        ("num_probes", cost.num_probes),
-        ("num_candidates", cost.num_candidates),
-        ("num_buckets", cost.num_buckets),
-        ("num_compared", cost.num_compared),
-        ("num_bytes", cost.num_bytes),
-        ("single_us", cost.single_ns / 1e3),
-        ("batch_us", cost.batch_ns / 1e3),
-        ("build_s", cost.build_ns / 1e9),
-    ] {
-        dict.set_item(name, value)?;
-    }
-    dict.set_item("is_historical", plan.is_historical)?;
-    dict.set_item("is_on_frontier", plan.is_on_frontier)?;
+    dict.set_item("family", plan.family)?;
+    dict.set_item("num_tables", plan.keys.len())?;
+    dict.set_item("single_us", cost.single_ns / 1e3)?;
+    dict.set_item("batch_us", cost.batch_ns / 1e3)?;
+    dict.set_item("build_s", cost.build_ns / 1e9)?;
     dict.set_item("fits", plan.fits)?;
     dict.set_item("keys", keys_of(&plan.keys))?;
     Ok(dict)
-}
-
-/// Rejects keys that miss some pattern of at most `within` errors; returns the radii that suffice within `asked`.
-#[pyfunction]
-#[pyo3(signature = (bits, within, keys, asked=None))]
-pub fn check_keys(
-    py: Python<'_>,
-    bits: u32,
-    within: u32,
-    keys: Keys,
-    asked: Option<u32>,
-) -> Result<Vec<Option<u32>>> {
-    run(py, LONG_BYTES, |_| {
-        let plan = plan_of(bits, within, keys)?;
-        Ok(plan.radii_at(asked.unwrap_or(within)))
-    })
 }
 
 /// Share of fingerprints with a one at each bit, and how strongly differences of bits depend on each other.
@@ -142,18 +67,8 @@ pub fn bit_statistics(
     fingerprints: &Object<'_>,
     bits: u32,
 ) -> Result<(Array, f64)> {
-    let num_words = check_bits(bits)?;
-    let words = Input::<u64>::take("fingerprints", fingerprints)?;
+    let (words, _) = take_fingerprints(fingerprints, bits)?;
     let words = words.values();
-    if !words.len().is_multiple_of(num_words) {
-        return Err(Failure::parameter(
-            "fingerprints",
-            format!(
-                "{} words are not fingerprints of {num_words} words",
-                words.len()
-            ),
-        ));
-    }
     run(py, 64 * words.len(), |_| {
         let found = plan::bit_statistics(words, bits);
         Ok((found.ones.into(), found.dependence))
@@ -164,49 +79,6 @@ pub fn bit_statistics(
 #[pyfunction]
 pub fn plan_limits() -> (u64, u64) {
     (plan::MAX_INDEXED, plan::MAX_JOINED)
-}
-
-/// Memory to read from, and known amounts of work on it, for timing.
-#[pyclass(frozen, module = "likewise._native")]
-pub struct Exercise {
-    exercise: plan::Exercise,
-}
-
-#[pymethods]
-impl Exercise {
-    #[new]
-    fn new(py: Python<'_>, num_bytes: usize) -> Result<Self> {
-        let exercise = run_short(py, |_| Ok(plan::Exercise::new(num_bytes)))?;
-        Ok(Exercise { exercise })
-    }
-
-    /// Bytes over which reads are spread.
-    #[getter]
-    fn num_bytes(&self) -> usize {
-        self.exercise.num_bytes()
-    }
-
-    /// Random reads, each waiting for the previous one.
-    fn wait(&self, py: Python<'_>, num_reads: usize, seed: u64) -> Result<u64> {
-        run_short(py, |_| Ok(self.exercise.wait(num_reads, seed)))
-    }
-
-    /// Random reads requested several dozen ahead.
-    fn ask(&self, py: Python<'_>, num_reads: usize, seed: u64) -> Result<u64> {
-        run_short(py, |_| Ok(self.exercise.ask(num_reads, seed)))
-    }
-
-    /// Compares one query with every word.
-    fn stream(&self, py: Python<'_>, within: u32) -> Result<u64> {
-        run_short(py, |_| Ok(self.exercise.stream(within, chosen_isa())))
-    }
-
-    /// Compares queries with every word in a blocked scan.
-    fn scan(&self, py: Python<'_>, num_queries: usize, within: u32) -> Result<u64> {
-        run_short(py, |_| {
-            Ok(self.exercise.scan(num_queries, within, chosen_isa()))
-        })
-    }
 }
 
 /// (mask, radius) of each table.

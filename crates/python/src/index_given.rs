@@ -382,7 +382,8 @@ pub fn export_chunk(
     kind: StoredText,
     out: &mut String,
 ) -> Result<(), Error> {
-    for document in chunk.documents().filter(|document| !document.is_gone) {
+    for found in chunk.documents().filter(|found| !found.is_gone) {
+        let document = found.document;
         out.push_str("{\"doc_id\":");
         push_json(document.id, out);
         let seq = u64::from(document.row) + 1;

@@ -75,10 +75,7 @@ mod _native {
         join_fingerprints, predicted_join_seconds, stream_joined_files, stream_joined_fingerprints,
     };
     #[pymodule_export]
-    use super::hamming_plan::{
-        Exercise, bit_statistics, check_keys, default_costs, distances, plan_limits, radius_for,
-        survey_plans,
-    };
+    use super::hamming_plan::{bit_statistics, distances, plan_limits, radius_for, survey_plans};
     #[pymodule_export]
     use super::index::OnlineIndex;
     #[pymodule_export]

@@ -155,6 +155,7 @@ impl FeatureSets {
         let places = Input::<u32>::take_option("places", places)?;
         let states = Input::<u8>::take_option("states", states)?;
         if places.is_none() {
+            invalid_if(states.is_some(), "states", || "given without places")?;
             check_below("later", later, self.capacity)?;
             check_below("earlier", earlier, self.capacity)?;
         }

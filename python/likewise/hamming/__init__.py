@@ -7,7 +7,6 @@ import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from likewise.hamming.costs import Costs as Costs
     from likewise.hamming.index import HammingIndex as HammingIndex
     from likewise.hamming.matches import Matches as Matches
     from likewise.hamming.pairs import WrittenPairs as WrittenPairs
@@ -23,7 +22,6 @@ if TYPE_CHECKING:
     from likewise.hamming.stream import hamming_stream as hamming_stream
 
 _MODULES = {
-    "costs": ("Costs",),
     "index": ("HammingIndex",),
     "matches": ("Matches",),
     "pairs": ("WrittenPairs", "hamming_distance", "hamming_join", "hamming_pairs"),

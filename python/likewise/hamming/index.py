@@ -15,7 +15,8 @@ from likewise.hamming.matches import (
     MAX_ROWS,
     FingerprintRows,
     Matches,
-    native_set,
+    keys_of,
+    public_names,
     take_one,
     take_rows,
     with_empty,
@@ -83,7 +84,7 @@ class HammingIndex(BuiltOutOfCore):
         plan: Any = None,
         threads: int | None = None,
     ) -> None:
-        taken = take_rows(np.zeros(0, np.uint64) if fingerprints is None else fingerprints, bits, may_stay=True)
+        taken = take_rows(np.zeros(0, np.uint64) if fingerprints is None else fingerprints, bits)
         self._threads = num_threads(threads)
         self._recipe = taken.recipe
         self._bits = taken.bits
@@ -93,14 +94,18 @@ class HammingIndex(BuiltOutOfCore):
         self._empty_rows = taken.empty_rows
         within = check_integer("within", within, 0, taken.bits)
         self._ids = RowIds(None if ids is False else ids, taken.num_rows, self._holds)
-        self._native = native_set(
-            taken,
-            within,
-            with_rows=self._with_rows,
-            plan=plan,
-            memory_bytes=None if memory is None else take_bytes("memory", memory, 0),
-            threads=self._threads,
-        )
+        memory_bytes = None if memory is None else float(take_bytes("memory", memory, 0))
+        with public_names(keys="plan", memory_bytes="memory"):
+            self._native = _native.HammingSet(
+                taken.words,
+                taken.bits,
+                within=within,
+                rows=taken.rows,
+                with_rows=self._with_rows,
+                keys=None if plan is None else keys_of(plan),
+                memory_bytes=memory_bytes,
+                threads=self._threads,
+            )
 
     def __len__(self) -> int:
         return len(self._native) + len(self._empty_rows)

@@ -8,18 +8,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from likewise import _native
 from likewise.arrays import TextData
 from likewise.errors import InvalidParameter, RecipeMismatch, check_integer
-from likewise.hamming.fingerprints import mapped_file, shown, take_fingerprints, words_of_list
-from likewise.io.fingerprints.flat import FlatFile
+from likewise.hamming.fingerprints import shown, take_fingerprints, words_of_list
 from likewise.recipe.recipe import Recipe
 from likewise.stages.sketch import Sketches
 
 # Rows are numbered with 32 bits, which must also hold the number after the last row.
 MAX_ROWS = (1 << 32) - 2
-# Fewer mapped fingerprints than this are read into memory: half a gigabyte if they have one word each.
-_LEAST_LEFT = 1 << 26
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,8 +29,6 @@ class FingerprintRows:
     rows: NDArray[np.uint32] | None
     empty_rows: NDArray[np.int64]
     recipe: Recipe | None
-    # The file of `words`, if `words` is a mapped array that has not been read yet
-    file: FlatFile | None = None
 
 
 def take_rows(
@@ -43,18 +37,12 @@ def take_rows(
     *,
     name: str = "fingerprints",
     recipe: Recipe | None = None,
-    may_stay: bool = False,
 ) -> FingerprintRows:
     """Return fingerprints from any input of :func:`take_fingerprints`, with empty texts separated."""
     bits = None if bits is None else check_integer("bits", bits, 32, 256, 32)
     if isinstance(given, np.ndarray | Sketches) and len(given) > MAX_ROWS:
         # Checked before a mapped array is read.
         raise InvalidParameter(name, f"{len(given)} rows; the limit of an index is {MAX_ROWS}")
-    is_large = isinstance(given, np.memmap) and len(given) >= _LEAST_LEFT
-    file = mapped_file(given) if may_stay and is_large and recipe is None else None
-    if file is not None and bits in (None, file.bits):
-        words = given.reshape(-1)
-        return FingerprintRows(words, file.bits, file.num_rows, None, np.zeros(0, np.int64), None, file)
     taken = take_fingerprints(name, given)
     if recipe is not None and taken.recipe is not None:
         differing = recipe.sketch_differences(taken.recipe)
@@ -144,42 +132,6 @@ def with_empty(found: Matches, taken: FingerprintRows, empty_rows: NDArray[Any])
     distances = np.zeros(len(of_text), np.uint16)
     distances[of_text] = found.distances
     return Matches(offsets, rows, distances)
-
-
-def native_set(
-    taken: FingerprintRows,
-    within: int,
-    *,
-    with_rows: bool,
-    plan: Any,
-    memory_bytes: int | None,
-    threads: int,
-) -> _native.HammingSet:
-    """Return the search tables of fingerprints."""
-    words = taken.words
-    keys = None if plan is None else keys_of(plan)
-    memory = None if memory_bytes is None else float(memory_bytes)
-    with public_names(keys="plan", memory_bytes="memory"):
-        if taken.file is not None:
-            file, bits = taken.file.native, taken.bits
-            if keys is None:
-                keys = _native.plan_hamming_file(file, bits, within=within, with_rows=with_rows, memory_bytes=memory)
-            if keys:
-                return _native.HammingSet.of_file(
-                    file, bits, within=within, keys=keys, with_rows=with_rows, threads=threads
-                )
-            # Fingerprints that are scanned must be in memory.
-            words = np.array(words)
-        return _native.HammingSet(
-            words,
-            taken.bits,
-            within=within,
-            rows=taken.rows,
-            with_rows=with_rows,
-            keys=keys,
-            memory_bytes=memory,
-            threads=threads,
-        )
 
 
 @contextmanager

@@ -8,11 +8,9 @@ from numpy.typing import NDArray
 
 from likewise import _native
 from likewise.arrays import ColumnData, TextData
-from likewise.errors import InvalidParameter, check_choice, check_integer, take_bytes
-from likewise.hamming.costs import Costs
+from likewise.errors import InvalidParameter, check_integer, take_bytes
 from likewise.hamming.fingerprints import take_fingerprints
 
-_DIVISIONS = ("contiguous", "interleaved")
 MAX_FINGERPRINTS = 1 << 48
 
 
@@ -43,7 +41,7 @@ class PlannedSearch:
     num_tables : int
         Number of sorted tables; 0 for the scan.
     keys : tuple of SearchKey
-        Sort keys of the tables. Empty for the scan, and for stored neighbors, whose costs are predicted only.
+        Sort keys of the tables. Empty for the scan.
     num_probes, num_candidates : float
         Number of key values within the radii, and expected number of fingerprints with these values.
     num_buckets, num_compared : float
@@ -54,10 +52,6 @@ class PlannedSearch:
         Microseconds of a single query, and of a query in a large batch, on one core.
     build_s : float
         Seconds to build the tables on one core.
-    is_historical : bool
-        Whether the plan is a search from the literature.
-    is_on_frontier : bool
-        Whether every smaller plan is at least a twentieth slower.
     fits : bool
         Whether the plan fits in memory.
     """
@@ -74,8 +68,6 @@ class PlannedSearch:
     single_us: float
     batch_us: float
     build_s: float
-    is_historical: bool
-    is_on_frontier: bool
     fits: bool
 
 
@@ -90,11 +82,9 @@ class HammingPlan:
     memory_bytes : int, optional
         Memory limit, if given.
     searches : tuple of PlannedSearch
-        The frontier and the historical searches, by size.
+        The plans of which every smaller one is at least a twentieth slower, by size.
     chosen : PlannedSearch, optional
         The smallest plan that fits and is at most a tenth slower than the fastest plan that fits. None if no plan fits.
-    costs : Costs
-        Costs used for the prediction.
     """
 
     num_fingerprints: int
@@ -103,7 +93,6 @@ class HammingPlan:
     memory_bytes: int | None
     searches: tuple[PlannedSearch, ...]
     chosen: PlannedSearch | None
-    costs: Costs
 
     @property
     def excess(self) -> tuple[str, ...]:
@@ -133,7 +122,6 @@ class HammingPlan:
             "memory_bytes": self.memory_bytes,
             "searches": searches,
             "excess": list(self.excess),
-            "costs": self.costs.to_dict(),
         }
 
 
@@ -143,8 +131,6 @@ def plan_hamming(
     bits: int = 64,
     within: int = 3,
     memory_bytes: float | str | None = None,
-    costs: Costs | None = None,
-    division: str = "contiguous",
     bit_frequencies: Sequence[float] | NDArray[np.float64] | None = None,
     bit_dependence: float = 0.0,
     with_ids: bool = True,
@@ -162,10 +148,6 @@ def plan_hamming(
     memory_bytes : float or str, optional
         Maximum size of tables and ids, as a number or as text (``"16GB"``). By default, four times the size of the
         fingerprints, plus the ids.
-    costs : Costs, optional
-        Costs of this machine. By default, the built-in costs.
-    division : {"contiguous", "interleaved"}
-        How positions are divided into blocks.
     bit_frequencies : array of float, shape (bits,), optional
         Share of ones at each bit. If given, blocks are balanced by the information in their bits, and the predicted
         costs include the skew.
@@ -178,8 +160,7 @@ def plan_hamming(
     Returns
     -------
     HammingPlan
-        The frontier, the historical searches and the chosen plan. All plans on the frontier are verified to be
-        complete.
+        The frontier and the chosen plan. All plans on the frontier are verified to be complete.
 
     Raises
     ------
@@ -202,10 +183,6 @@ def plan_hamming(
     within = check_integer("within", within, 0, bits)
     if memory_bytes is not None:
         memory_bytes = take_bytes("memory_bytes", memory_bytes, 0, 1 << 62)
-    check_choice("division", division, _DIVISIONS)
-    if costs is not None and not isinstance(costs, Costs):
-        raise InvalidParameter("costs", f"{type(costs).__name__} is not Costs; read them with Costs.read")
-    costs = costs or Costs.default()
     if isinstance(bit_dependence, bool) or not isinstance(bit_dependence, (int, float, np.floating)):
         raise InvalidParameter("bit_dependence", f"{bit_dependence!r} is not a number from 0 to 0.5")
     rows, chosen = _native.survey_plans(
@@ -214,13 +191,11 @@ def plan_hamming(
         within,
         memory_bytes=memory_bytes,
         id_bits=None if with_ids else 0,
-        interleaved=division == "interleaved",
         bit_frequencies=_check_frequencies(bit_frequencies),
         bit_dependence=float(bit_dependence),
-        costs=costs.to_native(),
     )
     searches = tuple(PlannedSearch(**{**row, "keys": tuple(_key(*key) for key in row["keys"])}) for row in rows)
-    return HammingPlan(n, bits, within, memory_bytes, searches, None if chosen is None else searches[chosen], costs)
+    return HammingPlan(n, bits, within, memory_bytes, searches, None if chosen is None else searches[chosen])
 
 
 def _check_frequencies(given: TextData) -> list[float] | None:

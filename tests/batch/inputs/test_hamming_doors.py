@@ -9,7 +9,6 @@ import pytest
 
 import likewise
 from likewise import HammingIndex, InvalidParameter, LikewiseError, Recipe
-from likewise.hamming.costs import Costs
 from likewise.hamming.pairs import hamming_distance, hamming_join, hamming_pairs
 from likewise.hamming.plan import bit_frequencies, plan_hamming
 from likewise.hamming.stream import hamming_stream
@@ -265,12 +264,6 @@ def test_what_are_no_ids_of_queries(query_ids, tmp_path):
         ("n", 1e9),
         ("n", "100"),
         ("n", None),
-        ("division", "x"),
-        ("division", None),
-        ("division", ["contiguous"]),
-        ("costs", "x"),
-        ("costs", {}),
-        ("costs", 5),
         ("bit_frequencies", "x"),
         ("bit_frequencies", [0.5]),
         ("bit_frequencies", [2.0] * 64),
@@ -282,33 +275,3 @@ def test_what_are_no_ids_of_queries(query_ids, tmp_path):
 )
 def test_what_cannot_be_planned(name, given):
     refused(lambda: plan_hamming(**{"n": 100, name: given}), name)
-
-
-def test_what_are_no_costs(tmp_path):
-    good = Costs.default().to_dict()
-    reads = good["memory"]
-    for bad in (
-        None,
-        [],
-        "x",
-        {},
-        {**good, "format": 5},
-        {**good, "more": 1},
-        {**good, "memory": None},
-        {**good, "memory": 5},
-        {**good, "memory": []},
-        {**good, "memory": [1]},
-        {**good, "memory": reads[::-1]},
-        {**good, "memory": [{**reads[0], "latency_ns": "x"}]},
-        {**good, "memory": [{**reads[0], "latency_ns": -1.0}]},
-        {**good, "scan_ns": None},
-        {**good, "scan_ns": "x"},
-        {**good, "scan_ns": float("nan")},
-        {**good, "scan_ns": -1.0},
-        {**good, "scan_ns": float("inf")},
-        {**good, "scan_ns": True},
-    ):
-        refused(lambda bad=bad: plan_hamming(1000, costs=Costs.from_dict(bad)), "costs")
-    for content in (b"", b"{", b"\xff\xfe", b"[]", b"null", b"5"):
-        (tmp_path / "costs.json").write_bytes(content)
-        refused(lambda: Costs.read(tmp_path / "costs.json"), "costs")

@@ -83,6 +83,20 @@ def test_prefixes(open_index, prefix):
         open_index(RECIPE, prefix=prefix)
 
 
+def test_damaged_records_are_errors_of_the_store(open_index, running):
+    index = open_index(RECIPE, partitions=1)
+    index.add("a", TEXTS[0])
+    running.client.hset(log_of(index), "partitions", "many")
+    with pytest.raises(StoreError, match=r"damaged records \(invalid literal .*rebuild the index"):
+        open_index()
+    running.client.hset(log_of(index), "partitions", 1)
+    operations = log_of(index).removesuffix(b"log") + b"operations"
+    for position in filter(None, running.client.hkeys(operations)):
+        running.client.hset(operations, position, b"short")
+    with pytest.raises(StoreError, match="damaged records"):
+        open_index().get("a")
+
+
 def test_a_prefix_can_look_like_a_partition_of_another_index(open_index):
     indexes = [open_index(RECIPE, prefix=f"pages{end}", partitions=2) for end in (".1", "", ".0")]
     for index in indexes:

@@ -11,7 +11,7 @@ use zstd::bulk::Decompressor;
 use super::bytes::{
     BitReader, BitWriter, Cursor, Malformed, begin, open, put_packed, put_varint, seal,
 };
-use super::types::{Content, NewContents};
+use super::types::{Content, DocumentRow, NewContent};
 use crate::error::{Doing, Error, Result};
 use likewise_core::error::invalid_if;
 
@@ -265,27 +265,19 @@ impl<'a> Contents<'a> {
 
 /// Divides the contents of a batch into blocks and passes each to `write`.
 pub(super) fn cut(
-    contents: &NewContents<'_>,
+    documents: &[DocumentRow<'_>],
     first_row: u32,
     block: &mut Block,
     mut write: impl FnMut(&Block) -> Result<()>,
 ) -> Result<()> {
-    let num_rows = match contents {
-        NewContents::None => return Ok(()),
-        NewContents::Features(all) => all.len(),
-        NewContents::Texts(all) => all.len(),
-    };
     block.clear(first_row);
-    for i in 0..num_rows {
-        match contents {
-            NewContents::Texts(all) => block.push_text(all[i])?,
-            NewContents::Features(all) => match all[i] {
-                Some((features, weights)) => block.push_features(features, weights)?,
-                None => block.push_nothing(),
-            },
-            NewContents::None => {}
+    for (i, document) in documents.iter().enumerate() {
+        match document.content {
+            NewContent::Text(text) => block.push_text(text)?,
+            NewContent::Features(features, weights) => block.push_features(features, weights)?,
+            NewContent::Absent => block.push_nothing(),
         }
-        if block.is_full() || i + 1 == num_rows {
+        if block.is_full() || i + 1 == documents.len() {
             if block.has_content() {
                 write(block)?;
             }

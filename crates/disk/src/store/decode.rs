@@ -5,7 +5,7 @@ use super::encode::{
     HAS_DROPPED, HAS_FEATURE_DIGESTS, HAS_TEXT_DIGESTS, SIMILARITY_GIVEN, SIMILARITY_OF_DISTANCE,
     SIMILARITY_ONE, similarity_of,
 };
-use super::types::{BandLevel, Chunk, Evidence};
+use super::types::{Chunk, Evidence};
 
 /// The record of a chunk, with a verified checksum.
 #[derive(Debug, Clone, Copy)]
@@ -131,11 +131,11 @@ impl<'a> Levels<'a> {
         })
     }
 
-    fn all(self) -> impl Iterator<Item = BandLevel> {
-        (0..self.num).map(move |j| BandLevel {
-            position: self.positions.get(j),
-            band: self.bands.get(j) as u16,
-            level: self.levels.get(j) as u8,
+    /// The positions of documents with bands and levels.
+    fn all(self) -> impl Iterator<Item = (usize, (u16, u8))> {
+        (0..self.num).map(move |j| {
+            let level = (self.bands.get(j) as u16, self.levels.get(j) as u8);
+            (self.positions.get(j) as usize, level)
         })
     }
 }
@@ -301,8 +301,8 @@ impl<'a> View<'a> {
 
     /// Returns the buckets of a document above level 0.
     pub(super) fn levels_of(&self, i: usize) -> Vec<(u16, u8)> {
-        let own = self.levels.all().filter(|of| of.position as usize == i);
-        own.map(|of| (of.band, of.level)).collect()
+        let own = self.levels.all().filter(|&(position, _)| position == i);
+        own.map(|(_, level)| level).collect()
     }
 
     /// Returns runs of documents that arrived together, and their arrival times.
@@ -342,15 +342,15 @@ impl<'a> View<'a> {
             end
         };
         let id_ends: Vec<u32> = documents.clone().map(of_id).collect();
-        let levels: Vec<BandLevel> = self.levels.all().collect();
+        let mut levels = vec![Vec::new(); rows.len()];
+        for (position, level) in self.levels.all() {
+            levels.get_mut(position).ok_or(Malformed)?.push(level);
+        }
         let is_whole = rows.is_sorted_by(|a, b| a < b)
             && rows.last().is_none_or(|last| span.contains(last))
             && id_ends
                 .iter()
-                .all(|&end| ids.is_char_boundary(end as usize))
-            && levels
-                .iter()
-                .all(|level| documents.contains(&(level.position as usize)));
+                .all(|&end| ids.is_char_boundary(end as usize));
         if !is_whole {
             return Err(Malformed);
         }
@@ -386,7 +386,9 @@ impl<'a> View<'a> {
         let chunk = self.unpack()?;
         joined.batch = self.batch;
         joined.span.end = chunk.span.end;
-        let kept = chunk.documents().filter(|document| is_kept(document.row));
+        let kept = chunk
+            .documents()
+            .filter(|document| is_kept(document.document.row));
         kept.for_each(|document| joined.push(document));
         Ok(())
     }

@@ -1,7 +1,7 @@
 //! How is a chunk of documents written?
 
 use super::bytes::{BitWriter, begin, put_packed, put_varint, seal};
-use super::types::{BandLevel, Chunk, Evidence, NewContents, NewRows};
+use super::types::{Chunk, ChunkRow, DocumentRow, Evidence, NewContent, NewRows};
 
 pub(super) const MAX_CHUNK_ROWS: usize = 1000;
 /// Maximum size of a chunk in bytes, except for large documents. SQLite stores 489 bytes of such a record in a shared
@@ -25,20 +25,21 @@ pub(super) fn row_bytes(sketch_bytes: usize, has_text: bool, has_features: bool)
 }
 
 /// End of the longest run of documents from position `begin` on that should fit in a chunk: at least one, at most `most`.
-fn end_of_chunk(rows: &NewRows<'_>, begin: usize, most: usize, sketch_bytes: usize) -> usize {
-    let (has_text, has_features) = (rows.text_digests.is_some(), rows.feature_digests.is_some());
-    let fixed = row_bytes(sketch_bytes, has_text, has_features);
+fn end_of_chunk(rows: &NewRows<'_>, begin: usize, most: usize) -> usize {
     let mut num_bytes = 0;
-    let fits = |id: &&&str| {
-        num_bytes += fixed + id.len();
+    let fits = |document: &&DocumentRow<'_>| {
+        let has_text = document.text_digest.is_some();
+        num_bytes +=
+            row_bytes(document.sketch.len(), has_text, rows.has_digests) + document.id.len();
         num_bytes <= CHUNK_BYTES
     };
-    let fitting = rows.ids[begin..].iter().take(most).take_while(fits);
-    begin + fitting.count().max(1)
+    let documents = rows.documents[begin..].iter();
+    begin + documents.take(most).take_while(fits).count().max(1)
 }
 
 impl Chunk {
-    /// Returns the longest run of documents from position `begin` on that should fit, at most `most`, and its end.
+    /// Returns the longest run of documents from position `begin` on that should fit, at most `most`, and its end. None
+    /// arrived before `arrival_s`.
     pub(super) fn of(
         rows: &NewRows<'_>,
         begin: usize,
@@ -47,54 +48,26 @@ impl Chunk {
         arrival_s: u64,
         most: usize,
     ) -> (Self, usize) {
-        let sketch_bytes = rows.sketches.len() / rows.ids.len();
-        let end = end_of_chunk(rows, begin, most, sketch_bytes);
-        let documents = begin..end;
-        let from = |position: usize| {
-            let is_before = |level: &BandLevel| (level.position as usize) < position;
-            rows.levels.partition_point(is_before)
-        };
-        let levels = rows.levels[from(begin)..from(end)].iter();
-        let arrival_s = |i: usize| match rows.arrivals_s {
-            Some(all) => all[i].max(arrival_s),
-            None => arrival_s,
-        };
-        let ids = &rows.ids[documents.clone()];
-        let has_content = |i: usize| match rows.contents {
-            NewContents::None => false,
-            NewContents::Features(all) => all[i].is_some(),
-            NewContents::Texts(_) => true,
-        };
-        let mut id_end = 0;
-        let id_ends = ids.iter().map(|id| {
-            id_end += id.len() as u32;
-            id_end
-        });
+        let end = end_of_chunk(rows, begin, most);
+        let documents = &rows.documents[begin..end];
         let span = first_row..first_row + documents.len() as u32;
-        let chunk = Chunk {
-            rows: span.clone().collect(),
-            span,
+        let mut chunk = Chunk {
+            span: span.clone(),
             batch,
-            arrivals_s: documents.clone().map(arrival_s).collect(),
-            id_ends: id_ends.collect(),
-            ids: ids.concat(),
-            gone: vec![false; documents.len()],
-            sketches: rows.sketches[begin * sketch_bytes..end * sketch_bytes].to_vec(),
-            shapes: rows.shapes[documents.clone()].to_vec(),
-            num_features: rows.num_features[documents.clone()].to_vec(),
-            has_content: documents.clone().map(has_content).collect(),
-            text_digests: rows.text_digests.map(|all| all[documents.clone()].to_vec()),
-            feature_digests: rows
-                .feature_digests
-                .map(|all| all[documents.clone()].to_vec()),
-            verdicts: rows.verdicts[documents].to_vec(),
-            levels: levels
-                .map(|level| BandLevel {
-                    position: level.position - begin as u32,
-                    ..*level
-                })
-                .collect(),
+            ..Chunk::default()
         };
+        for (row, document) in span.zip(documents) {
+            chunk.push(ChunkRow {
+                document: DocumentRow {
+                    row,
+                    arrival_s: document.arrival_s.max(arrival_s),
+                    ..*document
+                },
+                feature_digest: rows.has_digests.then_some(document.digest),
+                has_content: !matches!(document.content, NewContent::Absent),
+                is_gone: false,
+            });
+        }
         (chunk, end)
     }
 
@@ -133,10 +106,14 @@ impl Chunk {
             out.extend_from_slice(&digest.to_le_bytes());
         }
         self.encode_verdicts(out);
-        put_varint(out, self.levels.len() as u64);
-        put_packed(out, self.levels.iter().map(|level| level.position));
-        put_packed(out, self.levels.iter().map(|level| u32::from(level.band)));
-        put_packed(out, self.levels.iter().map(|level| u32::from(level.level)));
+        let levels = || {
+            let levels = (0..).zip(&self.levels);
+            levels.flat_map(|(position, all)| all.iter().map(move |level| (position, level)))
+        };
+        put_varint(out, levels().count() as u64);
+        put_packed(out, levels().map(|(position, _)| position));
+        put_packed(out, levels().map(|(_, level)| u32::from(level.0)));
+        put_packed(out, levels().map(|(_, level)| u32::from(level.1)));
         seal(out, u64::from(self.span.start));
     }
 

@@ -47,8 +47,8 @@ pub use compact::{Compacted, Dropping};
 pub use log::LogCheckpoint;
 pub use mark::Loss;
 pub use types::{
-    AddingRun, ArrivalShift, BandLevel, Changed, Chunk, ChunkRow, ClockDoubt, ClockRecord,
-    ClockTime, Content, Description, Durability, Event, Evidence, Keeps, LiveSegment, NewContents,
+    AddingRun, ArrivalShift, CAPPED, Changed, Chunk, ChunkRow, ClockDoubt, ClockRecord, ClockTime,
+    Content, Description, DocumentRow, Durability, Event, Evidence, Keeps, LiveSegment, NewContent,
     NewRows, Position, Row, Sizes, Swept,
 };
 

@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use rusqlite::Connection;
 
-use super::types::NewContents;
 use super::*;
 
 fn create(name: &str, durability: Durability) -> Store {
@@ -25,13 +24,19 @@ fn create(name: &str, durability: Durability) -> Store {
 }
 
 fn append(store: &mut Store, text: &[u8]) -> Result<(), Error> {
+    append_in(store, text, None)
+}
+
+fn append_in(store: &mut Store, text: &[u8], run: Option<AddingRun>) -> Result<(), Error> {
     let rows = NewRows {
-        ids: &["id"],
-        sketches: &[1; 8],
-        shapes: &[0],
-        num_features: &[1],
-        verdicts: &[None],
-        contents: NewContents::Texts(&[text]),
+        documents: &[DocumentRow {
+            id: "id",
+            sketch: &[1; 8],
+            num_features: 1,
+            content: NewContent::Text(text),
+            ..DocumentRow::default()
+        }],
+        run,
         ..NewRows::default()
     };
     store.append(&rows, &[]).map(|_| ())
@@ -378,20 +383,11 @@ fn a_lost_change_is_found_by_whoever_begins_at_the_first_row() {
 fn append_of(store: &mut Store, number: u64) {
     let mut identity = [0; 16];
     identity[..8].copy_from_slice(&number.to_le_bytes());
-    let rows = NewRows {
-        ids: &["id"],
-        sketches: &[1; 8],
-        shapes: &[0],
-        num_features: &[1],
-        verdicts: &[None],
-        contents: NewContents::Texts(&[b"text"]),
-        run: Some(AddingRun {
-            identity,
-            first_row: store.num_rows(),
-        }),
-        ..NewRows::default()
+    let run = AddingRun {
+        identity,
+        first_row: store.num_rows(),
     };
-    store.append(&rows, &[]).unwrap();
+    append_in(store, b"text", Some(run)).unwrap();
 }
 
 #[test]

@@ -47,54 +47,52 @@ pub struct Evidence {
     pub distance: Option<u16>,
 }
 
-/// A bucket of a document above level 0.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct BandLevel {
-    pub position: u32,
-    pub band: u16,
-    /// The level at which it is a bucket member: 1, 2, or [`BandLevel::CAPPED`].
-    pub level: u8,
-}
+/// Used instead of the level, 1 or 2, of a bucket above level 0: the buckets of all levels were full.
+pub const CAPPED: u8 = 3;
 
-impl BandLevel {
-    /// Used instead of a level: the buckets of all levels were full.
-    pub const CAPPED: u8 = 3;
-}
-
-/// Feature sets or texts of a batch, in the order of its rows.
+/// What is to be stored of a document in addition to its sketch.
 #[derive(Debug, Clone, Copy, Default)]
-pub enum NewContents<'a> {
+pub enum NewContent<'a> {
     #[default]
-    None,
-    /// For each row its features, ascending and distinct, and their weights (if empty, all are 1), or `None`.
-    Features(&'a [Option<(&'a [u64], &'a [u32])>]),
-    /// For each row its text in UTF-8, or the bytes of a document that is not text.
-    Texts(&'a [&'a [u8]]),
+    Absent,
+    /// Its features, ascending and distinct, and their weights (if empty, all are 1).
+    Features(&'a [u64], &'a [u32]),
+    /// Its text in UTF-8, or the bytes of a document that is not text.
+    Text(&'a [u8]),
 }
 
-/// Rows to append. All slices except `levels` have the length of `ids`; `sketches` has `sketch_bytes` times that.
+/// One document, as it is appended and as tables in memory take it.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct DocumentRow<'a> {
+    pub row: u32,
+    /// The user's id, of at most 65,535 bytes. The caller ensures that none of them exists already.
+    pub id: &'a str,
+    pub sketch: &'a [u8],
+    /// A byte of the caller: its shape, and whether it collapsed.
+    pub shape: u8,
+    pub num_features: u32,
+    /// XXH3-64 of its text; absent if a sketch was given.
+    pub text_digest: Option<u64>,
+    /// Digest of its feature set; 0 if unknown.
+    pub digest: u128,
+    /// The evidence of a removed document, `None` for a kept one.
+    pub verdict: Option<Evidence>,
+    /// Band and level of each bucket above level 0, ascending; of one that collapsed as of the document that it
+    /// collapsed into.
+    pub levels: &'a [(u16, u8)],
+    /// What is appended in addition; tables in memory ignore it.
+    pub content: NewContent<'a>,
+    /// Arrival time in seconds since 1970; only of a document that is appended.
+    pub arrival_s: u64,
+}
+
+/// Documents to append, in the order of their arrival. Either all have a digest of the text or none.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct NewRows<'a> {
-    /// The user's ids, of at most 65,535 bytes each. The caller ensures that none of them exists already.
-    pub ids: &'a [&'a str],
-    pub sketches: &'a [u8],
-    /// A byte of the caller for each row: its shape, and whether it collapsed.
-    pub shapes: &'a [u8],
-    pub num_features: &'a [u32],
-    /// XXH3-64 of the texts; absent if sketches were given.
-    pub text_digests: Option<&'a [u64]>,
-    /// Digests of the feature sets, if classes are distinguished by them.
-    pub feature_digests: Option<&'a [u128]>,
-    /// The evidence of each removed document, `None` for a kept one. Its `kept_row` may be in the same batch.
-    pub verdicts: &'a [Option<Evidence>],
-    /// Buckets above level 0, ascending by position and band.
-    pub levels: &'a [BandLevel],
-    /// Feature sets or texts.
-    pub contents: NewContents<'a>,
-    /// Arrival time in seconds since 1970; never less than that of the previous batch.
-    pub arrival_s: u64,
-    /// Arrival time of each row, never decreasing, instead of `arrival_s`: rows of another store keep theirs.
-    pub arrivals_s: Option<&'a [u64]>,
+    /// They get the next rows, whatever theirs are. The kept document of one may be in the same batch.
+    pub documents: &'a [DocumentRow<'a>],
+    /// Whether classes are distinguished by digests of feature sets, so that these are stored.
+    pub has_digests: bool,
     /// The batch run that adds the rows, if any.
     pub run: Option<AddingRun>,
 }
@@ -119,6 +117,24 @@ pub struct Row {
     pub arrival_s: u64,
 }
 
+impl Row {
+    /// As tables in memory take it.
+    pub fn at(&self, row: u32) -> DocumentRow<'_> {
+        DocumentRow {
+            row,
+            id: &self.id,
+            sketch: &self.sketch,
+            shape: self.shape,
+            num_features: self.num_features,
+            text_digest: self.text_digest,
+            digest: self.feature_digest.unwrap_or(0),
+            verdict: self.verdict,
+            levels: &self.levels,
+            ..DocumentRow::default()
+        }
+    }
+}
+
 /// What is stored of a document in addition to its sketch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Content {
@@ -126,6 +142,17 @@ pub enum Content {
     /// Its features, ascending, and their weights (if empty, all are 1).
     Features(Vec<u64>, Vec<u32>),
     Text(Vec<u8>),
+}
+
+impl Content {
+    /// As it is appended to another store.
+    pub fn as_new(&self) -> NewContent<'_> {
+        match self {
+            Content::Absent => NewContent::Absent,
+            Content::Features(features, weights) => NewContent::Features(features, weights),
+            Content::Text(text) => NewContent::Text(text),
+        }
+    }
 }
 
 /// A change of documents after they were appended. Events set states, so replaying one twice changes nothing.
@@ -264,29 +291,20 @@ pub struct Chunk {
     pub verdicts: Vec<Option<Evidence>>,
     /// Whether each document was removed by the user or has expired.
     pub gone: Vec<bool>,
-    /// Buckets above level 0, ascending by position and band.
-    pub levels: Vec<BandLevel>,
+    /// Band and level of each bucket above level 0, by document.
+    pub levels: Vec<Vec<(u16, u8)>>,
     /// Arrival time of each document in seconds since 1970; never decreasing.
     pub arrivals_s: Vec<u64>,
 }
 
 /// One document of a chunk.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Copy)]
 pub struct ChunkRow<'a> {
-    pub row: u32,
-    pub id: &'a str,
-    pub sketch: &'a [u8],
-    /// The caller's byte.
-    pub shape: u8,
-    pub num_features: u32,
-    pub has_content: bool,
-    pub text_digest: Option<u64>,
+    /// Its digest is 0 if the chunk has none, and its content is not read.
+    pub document: DocumentRow<'a>,
     pub feature_digest: Option<u128>,
-    pub verdict: Option<Evidence>,
+    pub has_content: bool,
     pub is_gone: bool,
-    /// Band and level of each bucket above level 0.
-    pub levels: Vec<(u16, u8)>,
-    pub arrival_s: u64,
 }
 
 impl Chunk {
@@ -302,51 +320,48 @@ impl Chunk {
     /// The documents, in order of their rows.
     pub fn documents(&self) -> impl Iterator<Item = ChunkRow<'_>> {
         let sketch_bytes = self.sketches.len() / self.rows.len().max(1);
-        let mut levels = self.levels.iter().peekable();
         self.rows.iter().enumerate().map(move |(place, &row)| {
-            let is_own = |level: &&BandLevel| level.position as usize == place;
-            let own_levels = std::iter::from_fn(|| levels.next_if(is_own));
+            let feature_digest = self.feature_digests.as_deref().map(|all| all[place]);
             ChunkRow {
-                row,
-                levels: own_levels.map(|level| (level.band, level.level)).collect(),
-                id: self.id(place),
-                sketch: &self.sketches[place * sketch_bytes..(place + 1) * sketch_bytes],
-                shape: self.shapes[place],
-                num_features: self.num_features[place],
+                document: DocumentRow {
+                    row,
+                    id: self.id(place),
+                    sketch: &self.sketches[place * sketch_bytes..(place + 1) * sketch_bytes],
+                    shape: self.shapes[place],
+                    num_features: self.num_features[place],
+                    text_digest: self.text_digests.as_deref().map(|all| all[place]),
+                    digest: feature_digest.unwrap_or(0),
+                    verdict: self.verdicts[place],
+                    levels: &self.levels[place],
+                    content: NewContent::Absent,
+                    arrival_s: self.arrivals_s[place],
+                },
+                feature_digest,
                 has_content: self.has_content[place],
-                text_digest: self.text_digests.as_deref().map(|all| all[place]),
-                feature_digest: self.feature_digests.as_deref().map(|all| all[place]),
-                verdict: self.verdicts[place],
                 is_gone: self.gone[place],
-                arrival_s: self.arrivals_s[place],
             }
         })
     }
 
     /// Appends a document. Its row must follow those before it, in `span`.
-    pub(super) fn push(&mut self, document: ChunkRow<'_>) {
-        let position = self.rows.len() as u32;
-        let levels = document.levels.into_iter();
-        self.levels.extend(levels.map(|(band, level)| BandLevel {
-            position,
-            band,
-            level,
-        }));
+    pub(super) fn push(&mut self, pushed: ChunkRow<'_>) {
+        let document = pushed.document;
         self.rows.push(document.row);
         self.ids.push_str(document.id);
         self.id_ends.push(self.ids.len() as u32);
         self.sketches.extend_from_slice(document.sketch);
         self.shapes.push(document.shape);
         self.num_features.push(document.num_features);
-        self.has_content.push(document.has_content);
+        self.has_content.push(pushed.has_content);
         if let Some(digest) = document.text_digest {
             self.text_digests.get_or_insert_default().push(digest);
         }
-        if let Some(digest) = document.feature_digest {
+        if let Some(digest) = pushed.feature_digest {
             self.feature_digests.get_or_insert_default().push(digest);
         }
         self.verdicts.push(document.verdict);
-        self.gone.push(document.is_gone);
+        self.gone.push(pushed.is_gone);
+        self.levels.push(document.levels.to_vec());
         self.arrivals_s.push(document.arrival_s);
     }
 }

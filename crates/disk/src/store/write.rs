@@ -8,18 +8,13 @@ use super::encode::{CHUNK_BYTES, MAX_CHUNK_ROWS};
 use super::events::{Change, ChangesTally, decode_change, encode_change, encode_event};
 use super::read::blob;
 use super::transact::Writer;
-use super::types::{AddingRun, Chunk, Event, NewContents, NewRows, Position};
+use super::types::{AddingRun, Chunk, DocumentRow, Event, NewRows, Position};
 use super::{Store, contents};
 use crate::error::{Error, Result};
 use likewise_core::error::invalid_if;
 
 /// Maximum length of an id in bytes.
 const MAX_ID_BYTES: usize = 65_535;
-
-fn last_arrival_s(rows: &NewRows<'_>) -> u64 {
-    let last = rows.arrivals_s.and_then(|all| all.last().copied());
-    last.unwrap_or(rows.arrival_s)
-}
 
 impl Store {
     /// Appends rows, then events, in one transaction, acknowledged on return; returns the rows. Arrival times never
@@ -29,7 +24,7 @@ impl Store {
     pub fn append(&mut self, rows: &NewRows<'_>, events: &[Event]) -> Result<Range<u32>> {
         self.fits(rows)?;
         let position = self.position;
-        let end = position.num_rows + rows.ids.len() as u32;
+        let end = position.num_rows + rows.documents.len() as u32;
         let (after, batch) = self.transact(|store, writer| {
             let (mut after, batch) = store.write_rows(writer, rows)?;
             store.write_events(writer, &mut after, events)?;
@@ -37,9 +32,9 @@ impl Store {
         })?;
         self.position = after;
         if let Some(writer) = &mut self.writer
-            && !rows.ids.is_empty()
+            && let Some(last) = rows.documents.last()
         {
-            writer.last_arrival_s = writer.last_arrival_s.max(last_arrival_s(rows));
+            writer.last_arrival_s = writer.last_arrival_s.max(last.arrival_s);
             self.last_batch.set(Some(writer.batch()));
         }
         self.mark_committed(batch);
@@ -66,48 +61,27 @@ impl Store {
     }
 
     fn fits(&self, rows: &NewRows<'_>) -> Result<()> {
-        let n = rows.ids.len();
+        let documents = rows.documents;
         let sketch_bytes = self.description.sketch_bytes as usize;
-        let num_contents = match rows.contents {
-            NewContents::None => n,
-            NewContents::Features(all) => all.len(),
-            NewContents::Texts(all) => all.len(),
-        };
-        let are_long_enough = rows.sketches.len() == n * sketch_bytes
-            && [
-                rows.shapes.len(),
-                rows.num_features.len(),
-                rows.text_digests.map_or(n, <[u64]>::len),
-                rows.feature_digests.map_or(n, <[u128]>::len),
-                rows.verdicts.len(),
-                num_contents,
-            ]
-            .iter()
-            .all(|&length| length == n);
-        invalid_if(!are_long_enough, "rows", || {
-            format!("columns differ in length from the {n} ids")
-        })?;
-        if let Some(arrivals_s) = rows.arrivals_s
-            && (arrivals_s.len() != n || !arrivals_s.is_sorted())
-        {
-            return Err(Error::invalid(
-                "arrivals_s",
-                "not one for each row, or not ascending",
-            ));
-        }
-        let key = |position: u32, band: u16| (u64::from(position) << 16) | u64::from(band);
+        let has_text = |document: &DocumentRow<'_>| document.text_digest.is_some();
+        let are_alike = documents.iter().all(|of| of.sketch.len() == sketch_bytes)
+            && documents
+                .windows(2)
+                .all(|of| has_text(&of[0]) == has_text(&of[1]));
+        invalid_if(!are_alike, "rows", || "differ in their sketches or digests")?;
+        let levels = || documents.iter().map(|of| of.levels);
         invalid_if(
-            !rows
-                .levels
-                .is_sorted_by_key(|level| key(level.position, level.band))
-                || rows
-                    .levels
-                    .last()
-                    .is_some_and(|last| last.position as usize >= n),
+            levels().any(|all| !all.is_sorted()),
             "levels",
-            || "not ascending, or of no row of the batch",
+            || "not ascending",
         )?;
-        if let Some(id) = rows.ids.iter().find(|id| id.len() > MAX_ID_BYTES) {
+        let are_ordered = documents.is_sorted_by_key(|of| of.arrival_s);
+        invalid_if(!are_ordered, "arrivals_s", || "not ascending")?;
+        if let Some(id) = documents
+            .iter()
+            .map(|of| of.id)
+            .find(|id| id.len() > MAX_ID_BYTES)
+        {
             return Err(Error::invalid(
                 "doc_id",
                 format!(
@@ -116,7 +90,7 @@ impl Store {
                 ),
             ));
         }
-        if n as u64 + u64::from(self.position.num_rows) >= u64::from(u32::MAX) {
+        if documents.len() as u64 + u64::from(self.position.num_rows) >= u64::from(u32::MAX) {
             return Err(Error::invalid(
                 "rows",
                 "an index accepts at most 4,294,967,294 additions, including documents removed later; export its documents and \
@@ -133,16 +107,12 @@ impl Store {
         rows: &NewRows<'_>,
     ) -> Result<(Position, Option<u64>)> {
         let mut position = self.position;
-        if rows.ids.is_empty() {
+        if rows.documents.is_empty() {
             return Ok((position, None));
         }
         let first_row = position.num_rows;
         let batch = writer.new_batch();
-        // With times of their own, rows take only the bound of earlier batches.
-        let arrival_s = match rows.arrivals_s {
-            None => writer.last_arrival_s.max(rows.arrival_s),
-            Some(_) => writer.last_arrival_s,
-        };
+        let arrival_s = writer.last_arrival_s;
         let Writer {
             block,
             packer,
@@ -150,14 +120,14 @@ impl Store {
             ..
         } = writer;
         let mut begin = 0;
-        while begin < rows.ids.len() {
+        while begin < rows.documents.len() {
             let first_row = first_row + begin as u32;
             let mut most = MAX_CHUNK_ROWS;
             let end = loop {
                 let (chunk, end) = Chunk::of(rows, begin, first_row, batch, arrival_s, most);
                 chunk.encode(record);
                 // The size of a chunk is known only after packing. A last chunk is not divided.
-                let is_last = end == rows.ids.len() && record.len() < 2 * CHUNK_BYTES;
+                let is_last = end == rows.documents.len() && record.len() < 2 * CHUNK_BYTES;
                 if record.len() <= CHUNK_BYTES || is_last || end == begin + 1 {
                     break end;
                 }
@@ -166,11 +136,11 @@ impl Store {
             self.insert("chunks", first_row, (end - begin) as u32, record)?;
             begin = end;
         }
-        contents::cut(&rows.contents, first_row, block, |block| {
+        contents::cut(rows.documents, first_row, block, |block| {
             block.encode(packer, record)?;
             self.insert("contents", block.first_row(), block.num_rows, record)
         })?;
-        position.num_rows += rows.ids.len() as u32;
+        position.num_rows += rows.documents.len() as u32;
         if let Some(run) = rows.run {
             self.remember_run(run, position.num_rows)?;
         }

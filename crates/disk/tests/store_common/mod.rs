@@ -8,8 +8,7 @@ use std::path::PathBuf;
 
 use likewise_disk::Error;
 use likewise_disk::store::{
-    BandLevel, Content, Description, Durability, Event, Evidence, Keeps, NewContents, NewRows, Row,
-    Store,
+    Content, Description, DocumentRow, Durability, Event, Evidence, Keeps, NewRows, Row, Store,
 };
 
 /// Creates an empty directory with this name.
@@ -97,62 +96,21 @@ impl Model {
             });
             self.rows.push(row);
         }
-        let levels: Vec<BandLevel> = self.rows[first..]
-            .iter()
-            .enumerate()
-            .flat_map(|(position, row)| {
-                row.levels.iter().map(move |&(band, level)| BandLevel {
-                    position: position as u32,
-                    band,
-                    level,
-                })
+        let all = self.rows[first..].iter().zip(&self.contents[first..]);
+        let documents: Vec<DocumentRow<'_>> = (first as u32..)
+            .zip(all)
+            .map(|(row, (document, stored))| DocumentRow {
+                content: stored.as_new(),
+                arrival_s,
+                ..document.at(row)
             })
             .collect();
-        let rows = &self.rows[first..];
-        let contents = &self.contents[first..];
-        let ids: Vec<&str> = rows.iter().map(|row| &row.id[..]).collect();
-        let sketches: Vec<u8> = rows.iter().flat_map(|row| row.sketch.clone()).collect();
-        let shapes: Vec<u8> = rows.iter().map(|row| row.shape).collect();
-        let num_features: Vec<u32> = rows.iter().map(|row| row.num_features).collect();
-        let texts: Option<Vec<u64>> = rows.iter().map(|row| row.text_digest).collect();
-        let features: Option<Vec<u128>> = rows.iter().map(|row| row.feature_digest).collect();
-        let verdicts: Vec<Option<Evidence>> = rows.iter().map(|row| row.verdict).collect();
-        let sets: Vec<Option<(&[u64], &[u32])>> = contents
-            .iter()
-            .map(|content| match content {
-                Content::Features(features, weights) => Some((&features[..], &weights[..])),
-                _ => None,
-            })
-            .collect();
-        let kept: Vec<&[u8]> = contents
-            .iter()
-            .map(|content| match content {
-                Content::Text(text) => &text[..],
-                _ => &[],
-            })
-            .collect();
-        let range = store
-            .append(
-                &NewRows {
-                    ids: &ids,
-                    sketches: &sketches,
-                    shapes: &shapes,
-                    num_features: &num_features,
-                    text_digests: texts.as_deref(),
-                    feature_digests: features.as_deref(),
-                    verdicts: &verdicts,
-                    levels: &levels,
-                    contents: match keeps {
-                        Keeps::Text => NewContents::Texts(&kept),
-                        _ => NewContents::Features(&sets),
-                    },
-                    arrival_s,
-                    arrivals_s: None,
-                    run: None,
-                },
-                events,
-            )
-            .unwrap();
+        let rows = NewRows {
+            documents: &documents,
+            has_digests: has_digests.1,
+            run: None,
+        };
+        let range = store.append(&rows, events).unwrap();
         assert_eq!(range, first as u32..(first + count) as u32);
         self.apply(events);
         range
@@ -226,10 +184,6 @@ impl Model {
             for (i, &row) in chunk.rows.iter().enumerate() {
                 let expected = self.row(row);
                 let begin = i * sketch_bytes;
-                let levels = chunk
-                    .levels
-                    .iter()
-                    .filter(|level| level.position as usize == i);
                 let found = Row {
                     id: chunk.id(i).to_owned(),
                     sketch: chunk.sketches[begin..begin + sketch_bytes].to_vec(),
@@ -239,7 +193,7 @@ impl Model {
                     feature_digest: chunk.feature_digests.as_deref().map(|all| all[i]),
                     verdict: chunk.verdicts[i],
                     is_gone: chunk.gone[i],
-                    levels: levels.map(|level| (level.band, level.level)).collect(),
+                    levels: chunk.levels[i].clone(),
                     arrival_s: chunk.arrivals_s[i],
                 };
                 assert_eq!(found, expected);

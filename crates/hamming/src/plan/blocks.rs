@@ -8,8 +8,6 @@ use super::statistics::{BitStatistics, mismatch};
 pub enum Division {
     /// Runs of neighboring positions.
     Contiguous,
-    /// One position to each block in turn: bit i belongs to block i mod m if the blocks are equal.
-    Interleaved,
     /// By the fraction of ones at each position of the data, so that blocks are about equally selective.
     Balanced(BitStatistics),
 }
@@ -34,33 +32,13 @@ impl Division {
     /// Returns the positions of blocks with these widths, which must sum to the number of positions.
     pub fn deal(&self, widths: &[u32]) -> Vec<Vec<u32>> {
         let bits: u32 = widths.iter().sum();
-        let mut blocks: Vec<Vec<u32>> = vec![Vec::new(); widths.len()];
-        match self {
-            Division::Contiguous => {
-                let mut first = 0;
-                for (block, width) in blocks.iter_mut().zip(widths) {
-                    block.extend(first..first + width);
-                    first += width;
-                }
-            }
-            Division::Interleaved => {
-                let mut block = 0;
-                for bit in 0..bits {
-                    while blocks[block].len() == widths[block] as usize {
-                        block = (block + 1) % widths.len();
-                    }
-                    blocks[block].push(bit);
-                    block = (block + 1) % widths.len();
-                }
-            }
-            Division::Balanced(_) => self.deal_balanced(widths, &mut blocks),
+        if *self == Division::Contiguous {
+            let mut positions = 0..bits;
+            let mut block = |&width: &u32| positions.by_ref().take(width as usize).collect();
+            return widths.iter().map(&mut block).collect();
         }
-        blocks
-    }
-
-    /// Assigns the most selective positions first, to the block furthest behind (longest processing time first).
-    fn deal_balanced(&self, widths: &[u32], blocks: &mut [Vec<u32>]) {
-        let bits: u32 = widths.iter().sum();
+        // The most selective positions first, to the block furthest behind (longest processing time first).
+        let mut blocks: Vec<Vec<u32>> = vec![Vec::new(); widths.len()];
         // Bits of collision entropy: how much a position reduces the size of a bucket.
         let information: Vec<f64> = self
             .mismatch(bits)
@@ -83,6 +61,7 @@ impl Division {
             held[block] += information[bit as usize];
             blocks[block].push(bit);
         }
+        blocks
     }
 }
 
@@ -107,11 +86,7 @@ mod tests {
     #[test]
     fn every_position_is_dealt_once() {
         let skewed: Vec<f64> = (0..64).map(|bit| f64::from(bit) / 70.0).collect();
-        for division in [
-            Division::Contiguous,
-            Division::Interleaved,
-            balanced(skewed),
-        ] {
+        for division in [Division::Contiguous, balanced(skewed)] {
             for widths in [vec![64], vec![22, 21, 21], vec![16; 4], vec![40, 4, 20]] {
                 let blocks = division.deal(&widths);
                 let sizes: Vec<u32> = blocks.iter().map(|block| block.len() as u32).collect();
@@ -121,7 +96,6 @@ mod tests {
                 assert_eq!(all, (0..64).collect::<Vec<_>>());
             }
         }
-        assert_eq!(Division::Interleaved.deal(&[2, 2, 2])[1], [1, 4]);
         assert_eq!(Division::Contiguous.deal(&[2, 2, 2])[1], [2, 3]);
     }
 

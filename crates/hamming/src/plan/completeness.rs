@@ -223,7 +223,7 @@ impl Search {
 
 /// Whether one of the arguments shows that every pattern of at most `within` errors is found. False proves nothing.
 pub(super) fn is_evident(within: u32, keys: &[Key]) -> bool {
-    is_counted(within, keys) || is_every_choice(within, keys) || is_sunflowers(within, keys)
+    is_counted(within, keys) || is_every_choice(within, keys)
 }
 
 /// An escaping pattern has at least `radius + 1` errors in every key, and an error counts in the keys of its position:
@@ -267,32 +267,6 @@ fn is_every_choice(within: u32, keys: &[Key]) -> bool {
     least > within
 }
 
-/// For groups of `within + 1` consecutive keys with a common core and otherwise disjoint petals: a pattern without
-/// errors in the core leaves a petal free, and `within` errors cannot hit all cores.
-fn is_sunflowers(within: u32, keys: &[Key]) -> bool {
-    let mut cores = Vec::new();
-    for group in keys.chunks(within as usize + 1) {
-        let mut core = [u64::MAX; 4];
-        for key in group {
-            core = std::array::from_fn(|word| core[word] & key.mask[word]);
-        }
-        let petals: Vec<Key> = group
-            .iter()
-            .map(|key| Key {
-                mask: std::array::from_fn(|word| key.mask[word] & !core[word]),
-                ..*key
-            })
-            .collect();
-        if is_counted(within, &petals) {
-            cores.push(Key {
-                mask: core,
-                radius: 0,
-            });
-        }
-    }
-    !cores.is_empty() && is_counted(within, &cores)
-}
-
 /// Returns the coarsest disjoint sets such that every key is a union of some of them.
 fn blocks_of(keys: &[Key]) -> Vec<[u64; 4]> {
     let mut blocks = Vec::new();
@@ -327,7 +301,7 @@ fn meets(a: &[u64; 4], b: &[u64; 4]) -> bool {
 mod tests {
     use super::super::blocks::Division;
     use super::super::completeness::escape_by_search;
-    use super::super::families::{chosen_blocks, nested_blocks, ring};
+    use super::super::families::{chosen_blocks, ring};
     use super::*;
     use likewise_core::testing::Random;
 
@@ -341,18 +315,17 @@ mod tests {
     #[test]
     fn what_is_evident_is_complete_by_enumeration() {
         let mut random = Random::new(11);
-        let (mut evident, mut spoilt) = ([0; 3], 0);
+        let (mut evident, mut spoilt) = ([0; 2], 0);
         for round in 0..900 {
             let bits = 10 + random.below(4) as u32;
             let num_blocks = 3 + random.below(3) as u32;
             let chosen = 1 + random.below(num_blocks as usize - 1) as u32;
             let radius = random.below(3) as u32;
-            let division = Division::Interleaved;
+            let division = Division::Contiguous;
             let designed = 1 + random.below(4) as u32;
-            let mut keys = match round % 3 {
+            let mut keys = match round % 2 {
                 0 => ring(&division, bits, num_blocks, chosen, designed).keys,
-                1 => chosen_blocks(&division, bits, num_blocks, chosen, radius).keys,
-                _ => nested_blocks(&division, bits, 1 + designed % 2).keys,
+                _ => chosen_blocks(&division, bits, num_blocks, chosen, radius).keys,
             };
             // Half of them are broken: a key is missing, duplicated, or has another radius or position.
             if random.below(2) == 0 {
@@ -367,11 +340,7 @@ mod tests {
             }
             keys.retain(|key| key.width() > key.radius);
             for within in 0..=5 {
-                let arguments = [
-                    is_counted(within, &keys),
-                    is_every_choice(within, &keys),
-                    is_sunflowers(within, &keys),
-                ];
+                let arguments = [is_counted(within, &keys), is_every_choice(within, &keys)];
                 let is_complete = !keys.is_empty() && !escapes(bits, within, &keys);
                 for (count, holds) in evident.iter_mut().zip(arguments) {
                     assert!(!holds || is_complete, "{bits} {within} {keys:?}");
@@ -402,12 +371,6 @@ mod tests {
             }
             let most = chosen_blocks(&division, 128, within + 2, 2, 0).keys;
             assert!(!is_evident(within + 1, &most));
-        }
-        for within in 1..=9 {
-            let nested = nested_blocks(&division, 128, within).keys;
-            assert!(is_evident(within, &nested));
-            assert!(!is_evident(within + 1, &nested));
-            assert!(!is_evident(within, &nested[1..]));
         }
     }
 }

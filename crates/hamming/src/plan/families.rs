@@ -5,53 +5,32 @@
 
 use super::Key;
 use super::blocks::{Division, even_widths, key_of_blocks};
-use super::layout::choose;
 
 const MAX_LISTED: usize = 4;
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Family {
-    Scan,
-    /// One key of all bits: every neighbor of the query is looked up.
-    ProbedNeighbors,
-    /// Every neighbor of every code is stored, and the query is looked up once. Priced, but not built.
-    StoredNeighbors,
-    /// Disjoint blocks, each with a radius.
-    Blocks,
-    /// Every choice of some of the blocks is a key.
-    ChosenBlocks,
-    /// Every block, combined with every block of the remaining bits, is a key.
-    NestedBlocks,
-    /// Every run of neighboring blocks on a ring is a key.
-    Ring,
-}
-
-impl Family {
-    pub fn name(self) -> &'static str {
-        match self {
-            Family::Scan => "scan",
-            Family::ProbedNeighbors => "probed neighbors",
-            Family::StoredNeighbors => "stored neighbors",
-            Family::Blocks => "blocks",
-            Family::ChosenBlocks => "chosen blocks",
-            Family::NestedBlocks => "nested blocks",
-            Family::Ring => "ring",
-        }
-    }
-}
 
 /// A set of keys and its origin.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Design {
-    pub(super) family: Family,
+    /// Disjoint blocks, each with a radius ("blocks"); every choice of some blocks ("chosen blocks"); every run of neighboring
+    /// blocks on a ring ("ring"); one key of all bits ("probed neighbors"); none ("scan").
+    pub(super) family: &'static str,
     pub(super) name: String,
     pub(super) keys: Vec<Key>,
+}
+
+/// Returns no keys: every code is compared.
+pub(super) fn scan() -> Design {
+    Design {
+        family: "scan",
+        name: "scan: every fingerprint compared".to_owned(),
+        keys: Vec::new(),
+    }
 }
 
 /// Returns a single key of all bits.
 pub(super) fn probed_neighbors(bits: u32, within: u32) -> Design {
     Design {
-        family: Family::ProbedNeighbors,
+        family: "probed neighbors",
         name: format!("1 table of {bits} bits, {within} errors probed"),
         keys: vec![Key::of_bits(0..bits, within)],
     }
@@ -91,37 +70,8 @@ pub(super) fn chosen_blocks(
         _ => format!("{chosen} of {num_blocks} blocks"),
     };
     Design {
-        family: Family::ChosenBlocks,
+        family: "chosen blocks",
         name: format!("{}: {what}{}", tables(keys.len()), errors(radius)),
-        keys,
-    }
-}
-
-/// Returns each of `within + 1` blocks combined with each of `within + 1` blocks of the other bits, with radius 0.
-pub(super) fn nested_blocks(division: &Division, bits: u32, within: u32) -> Design {
-    let num_blocks = within + 1;
-    let blocks = division.deal(&even_widths(bits, num_blocks));
-    let mut keys = Vec::new();
-    for (index, block) in blocks.iter().enumerate() {
-        let rest: Vec<u32> = blocks
-            .iter()
-            .enumerate()
-            .filter(|&(other, _)| other != index)
-            .flat_map(|(_, other)| other.iter().copied())
-            .collect();
-        let mut first = 0;
-        for width in even_widths(rest.len() as u32, num_blocks) {
-            let part = rest[first..first + width as usize].to_vec();
-            keys.push(key_of_blocks([block, &part], 0));
-            first += width as usize;
-        }
-    }
-    Design {
-        family: Family::NestedBlocks,
-        name: format!(
-            "{}: {num_blocks} blocks, then {num_blocks} of the rest",
-            tables(keys.len())
-        ),
         keys,
     }
 }
@@ -144,7 +94,7 @@ pub(super) fn ring(
         })
         .collect();
     Design {
-        family: Family::Ring,
+        family: "ring",
         name: format!(
             "{num_blocks} tables: {chosen} neighbors of a ring of {num_blocks} blocks{}",
             errors(radius)
@@ -193,47 +143,6 @@ fn errors(radius: u32) -> String {
     }
 }
 
-/// Maximum number of tables for which a historical design is priced table by table.
-const MAX_PRICED: f64 = 1024.0;
-
-/// Returns the scan, probing and storing all neighbors, and the tables of Manku et al. 2007 (4 to 20 for k = 3).
-pub(super) fn historical_designs(bits: u32, within: u32, division: &Division) -> Vec<Design> {
-    let bare = |family, name: &str| Design {
-        family,
-        name: name.to_owned(),
-        keys: Vec::new(),
-    };
-    let mut found = vec![
-        bare(Family::Scan, "scan: every fingerprint compared"),
-        bare(Family::StoredNeighbors, "all neighbors stored"),
-    ];
-    if within < bits {
-        found.push(Design {
-            name: "all neighbors probed".to_owned(),
-            ..probed_neighbors(bits, within)
-        });
-    }
-    for chosen in 1..=3 {
-        let num_blocks = within + chosen;
-        if num_blocks <= bits && choose(num_blocks, chosen) <= MAX_PRICED {
-            found.push(chosen_blocks(division, bits, num_blocks, chosen, 0));
-        }
-    }
-    if is_nestable(bits, within)
-        && f64::from((within + 1) * (within + 1)) <= MAX_PRICED
-        && within > 0
-    {
-        found.push(nested_blocks(division, bits, within));
-    }
-    found
-}
-
-/// Whether the bits outside the widest block can be divided again.
-fn is_nestable(bits: u32, within: u32) -> bool {
-    let num_blocks = within + 1;
-    num_blocks <= bits && bits - bits.div_ceil(num_blocks) >= num_blocks
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -266,12 +175,5 @@ mod tests {
         assert_eq!(widths(chosen_blocks(&division, 64, 4, 1, 0)), (4, 16, 16));
         assert_eq!(widths(chosen_blocks(&division, 64, 5, 2, 0)), (10, 25, 26));
         assert_eq!(widths(chosen_blocks(&division, 64, 6, 3, 0)), (20, 31, 33));
-        assert_eq!(widths(nested_blocks(&division, 64, 3)), (16, 28, 28));
-        for keys in [
-            nested_blocks(&division, 64, 3).keys,
-            nested_blocks(&division, 61, 3).keys,
-        ] {
-            assert!(SearchPlan::new(64, 3, keys).is_ok());
-        }
     }
 }

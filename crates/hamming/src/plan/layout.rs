@@ -6,7 +6,7 @@
 //! share a line; if they are large, it is the plain list of their starts. Values that differ after the prefix are in
 //! the same bucket. Ids are stored once.
 
-use super::costs::Costs;
+use super::costs;
 use super::shape::{Shape, residual_bits};
 use super::statistics::within_probability;
 
@@ -14,7 +14,7 @@ use super::statistics::within_probability;
 const LINE_BYTES: f64 = 64.0;
 /// Cost, in prefetched reads, of a line of the directory and of the first line of a bucket, and of each later line;
 /// fitted to measured times of 80 plans, 10^5 to 10^8 fingerprints.
-pub(super) const FIRST_LINE: f64 = 2.5;
+const FIRST_LINE: f64 = 2.5;
 const NEXT_LINE: f64 = 0.9;
 /// Fraction of that cost in a large batch, whose queries are searched in the order of each table.
 const SORTED: f64 = 0.55;
@@ -34,10 +34,10 @@ pub struct Collection {
 }
 
 /// Nanoseconds for finding a bucket whose line has been read.
-fn bucket_ns(shape: Shape, costs: &Costs) -> f64 {
+fn bucket_ns(shape: Shape) -> f64 {
     match shape.is_unary {
-        true => costs.bucket_ns,
-        false => LISTED_BUCKET * costs.bucket_ns,
+        true => costs::BUCKET_NS,
+        false => LISTED_BUCKET * costs::BUCKET_NS,
     }
 }
 
@@ -84,15 +84,15 @@ impl Collection {
     }
 
     /// Nanoseconds of a scan: (for a single query, for one of many).
-    pub(super) fn scan_ns(&self, costs: &Costs) -> (f64, f64) {
+    pub(super) fn scan_ns(&self) -> (f64, f64) {
         let words = self.num_fingerprints as f64 * self.num_words();
-        (words * costs.stream_ns, words * costs.scan_ns)
+        (words * costs::STREAM_NS, words * costs::SCAN_NS)
     }
 
     /// Nanoseconds for building a table: a sort by the permuted code, byte by byte over the prefix.
-    fn build_ns(&self, prefix_bits: u32, costs: &Costs) -> f64 {
+    fn build_ns(&self, prefix_bits: u32) -> f64 {
         let passes = prefix_bits.div_ceil(8) + 1;
-        f64::from(passes) * costs.sort_ns * self.num_words() * self.num_fingerprints as f64
+        f64::from(passes) * costs::SORT_NS * self.num_words() * self.num_fingerprints as f64
     }
 }
 
@@ -114,9 +114,9 @@ pub struct KeyCost {
 }
 
 /// Returns a quickly computed lower bound for searching a key, in nanoseconds: the cost of its bucket lookups.
-pub(super) fn least_key_ns(collection: &Collection, width: u32, radius: u32, costs: &Costs) -> f64 {
+pub(super) fn least_key_ns(collection: &Collection, width: u32, radius: u32) -> f64 {
     let shape = collection.shape(width);
-    costs.table_ns + ball(shape.prefix_bits, radius) * bucket_ns(shape, costs)
+    costs::TABLE_NS + ball(shape.prefix_bits, radius) * bucket_ns(shape)
 }
 
 /// Returns the cost of searching a key in an index of `num_tables` such tables, by the probability `mismatch` that
@@ -127,7 +127,6 @@ pub(super) fn key_cost(
     dependence: f64,
     radius: u32,
     num_tables: usize,
-    costs: &Costs,
 ) -> KeyCost {
     let width = mismatch.len() as u32;
     let n = collection.num_fingerprints as f64;
@@ -141,13 +140,13 @@ pub(super) fn key_cost(
     let residual_bytes = collection.residual_bytes(shape.prefix_bits);
     // The directories and entries of all tables share the same caches.
     let num_bytes = shape.num_bytes() + residual_bytes;
-    let (latency_ns, read_ns) = costs.read_ns(num_tables as f64 * num_bytes);
+    let (latency_ns, read_ns) = costs::read_ns(num_tables as f64 * num_bytes);
     let lines_of_entries = num_compared * residual_bytes / n.max(1.0) / LINE_BYTES;
     let is_wide = f64::from(u8::from(collection.bits > 64));
-    let working_ns = costs.table_ns
-        + is_wide * costs.wide_ns
-        + num_buckets * bucket_ns(shape, costs)
-        + num_compared * costs.compare_ns * collection.num_words();
+    let working_ns = costs::TABLE_NS
+        + is_wide * costs::WIDE_NS
+        + num_buckets * bucket_ns(shape)
+        + num_compared * costs::COMPARE_NS * collection.num_words();
     let reading_ns =
         (FIRST_LINE * (num_lines + num_occupied) + NEXT_LINE * lines_of_entries) * read_ns;
     let alone_ns = working_ns + reading_ns;
@@ -166,7 +165,7 @@ pub(super) fn key_cost(
         // The first line and the first bucket are waited for; the others are prefetched meanwhile.
         single_ns: alone_ns + 2.0 * latency_ns,
         batch_ns,
-        build_ns: collection.build_ns(shape.prefix_bits, costs),
+        build_ns: collection.build_ns(shape.prefix_bits),
     }
 }
 
@@ -186,10 +185,6 @@ pub fn choose(n: u32, k: u32) -> f64 {
     })
 }
 
-pub(super) fn power_of_two(exponent: u32) -> f64 {
-    (0..exponent).fold(1.0, |power, _| 2.0 * power)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -201,14 +196,7 @@ mod tests {
         assert_eq!(ball(16, 16), 65_536.0);
         assert_eq!(choose(3, 4), 0.0);
         let n = 1_u64 << 34;
-        let cost = key_cost(
-            &Collection::with_rows(n, 64),
-            &[0.5; 16],
-            0.0,
-            0,
-            4,
-            &Costs::default(),
-        );
+        let cost = key_cost(&Collection::with_rows(n, 64), &[0.5; 16], 0.0, 0, 4);
         assert_eq!(
             (cost.num_candidates, cost.num_compared),
             (262_144.0, 262_144.0)
@@ -223,19 +211,20 @@ mod tests {
         let shape = collection.shape(32);
         let prefix = shape.prefix_bits;
         // A bit per bucket and a bit per entry, and little unused space.
-        let bits = 8.0 * shape.num_bytes() / (1e9 + power_of_two(prefix));
+        let bits = 8.0 * shape.num_bytes() / (1e9 + libm::exp2(f64::from(prefix)));
         assert!(
             (27..=31).contains(&prefix) && (1.0..1.6).contains(&bits),
             "{shape:?} {bits}"
         );
-        let cost = key_cost(&collection, &[0.5; 32], 0.0, 1, 2, &Costs::default());
+        let cost = key_cost(&collection, &[0.5; 32], 0.0, 1, 2);
         assert_eq!(
             (cost.num_probes, cost.num_buckets),
             (33.0, f64::from(prefix + 1))
         );
         assert!((cost.num_candidates - 33e9 / 4_294_967_296.0).abs() < 1e-6);
         assert!(
-            (cost.num_compared - f64::from(prefix + 1) * 1e9 / power_of_two(prefix)).abs() < 1e-6
+            (cost.num_compared - f64::from(prefix + 1) * 1e9 / libm::exp2(f64::from(prefix))).abs()
+                < 1e-6
         );
         assert_eq!(
             cost.num_bytes,

@@ -20,16 +20,11 @@ mod survey_tests;
 #[cfg(test)]
 mod tests;
 
-use std::cmp::Reverse;
-
 use crate::distance::Fingerprints;
 use completeness::escape;
 use likewise_core::error::{Error, invalid_if};
 
 pub use blocks::Division;
-pub use costs::Exercise;
-pub use costs::{Costs, MemoryCost};
-pub use families::Family;
 pub use layout::{Collection, KeyCost};
 pub use price::{PricedPlan, SurveyRequest};
 pub use statistics::{BitStatistics, MAX_DEPENDENCE, bit_frequencies, bit_statistics};
@@ -176,12 +171,11 @@ impl SearchPlan {
         &self.keys
     }
 
-    /// Returns radii of the keys that suffice for another radius, in order of the keys; `None` if a key need not be
-    /// searched. Below the plan's own radius, the most expensive probes are omitted as long as the rest is complete;
-    /// above it, the cheapest are added until it is complete. A plan without keys remains a scan.
-    pub fn radii_at(&self, within: u32) -> Vec<Option<u32>> {
+    /// Returns radii of the keys that suffice for a radius up to the plan's, in order of the keys; `None` if a key need
+    /// not be searched. The most expensive probes are omitted as long as the rest is complete.
+    pub(crate) fn radii_at(&self, within: u32) -> Vec<Option<u32>> {
         let mut radii: Vec<Option<u32>> = self.keys.iter().map(|key| Some(key.radius)).collect();
-        if self.keys.is_empty() || within == self.within {
+        if within >= self.within {
             return radii;
         }
         let is_complete = |radii: &[Option<u32>]| {
@@ -193,37 +187,19 @@ impl SearchPlan {
                 .collect();
             !keys.is_empty() && matches!(escape(within, &keys), Ok(None))
         };
-        if within < self.within {
-            loop {
-                let mut order: Vec<usize> =
-                    (0..radii.len()).filter(|&i| radii[i].is_some()).collect();
-                order.sort_by(|&a, &b| self.shell(b, radii[b]).total_cmp(&self.shell(a, radii[a])));
-                let smaller = order.into_iter().find_map(|index| {
-                    let mut smaller = radii.clone();
-                    smaller[index] = radii[index].and_then(|radius| radius.checked_sub(1));
-                    is_complete(&smaller).then_some(smaller)
-                });
-                match smaller {
-                    Some(smaller) => radii = smaller,
-                    None => return radii,
-                }
+        loop {
+            let mut order: Vec<usize> = (0..radii.len()).filter(|&i| radii[i].is_some()).collect();
+            order.sort_by(|&a, &b| self.shell(b, radii[b]).total_cmp(&self.shell(a, radii[a])));
+            let smaller = order.into_iter().find_map(|index| {
+                let mut smaller = radii.clone();
+                smaller[index] = radii[index].and_then(|radius| radius.checked_sub(1));
+                is_complete(&smaller).then_some(smaller)
+            });
+            match smaller {
+                Some(smaller) => radii = smaller,
+                None => return radii,
             }
         }
-        while !is_complete(&radii) {
-            let cheapest = (0..radii.len())
-                .filter(|&i| radii[i] < Some(self.keys[i].width()))
-                .min_by(|&a, &b| {
-                    let next = |i: usize| self.shell(i, radii[i].map(|radius| radius + 1));
-                    next(a)
-                        .total_cmp(&next(b))
-                        .then(Reverse(b).cmp(&Reverse(a)))
-                });
-            match cheapest {
-                Some(index) => radii[index] = radii[index].map(|radius| radius + 1),
-                None => break,
-            }
-        }
-        radii
     }
 
     /// Number of values at exactly the radius from a value of key `index`.

@@ -4,9 +4,9 @@ use std::collections::HashMap;
 
 use super::Key;
 use super::blocks::Division;
-use super::costs::Costs;
-use super::families::{Design, Family};
-use super::layout::{Collection, FIRST_LINE, KeyCost, ball, key_cost, least_key_ns, power_of_two};
+use super::costs;
+use super::families::Design;
+use super::layout::{Collection, KeyCost, key_cost, least_key_ns};
 
 #[derive(Clone, Debug)]
 pub struct SurveyRequest {
@@ -17,29 +17,17 @@ pub struct SurveyRequest {
     pub memory_bytes: Option<f64>,
     /// How positions are assigned to blocks.
     pub division: Division,
-    pub costs: Costs,
 }
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct PricedPlan {
-    pub family: Family,
+    pub family: &'static str,
     pub name: String,
-    /// Its keys; none for the scan and for stored neighbors.
+    /// Its keys; none for the scan.
     pub keys: Vec<Key>,
-    pub num_tables: usize,
     /// Probes, candidates, times and bytes of all tables; bytes include ids.
     pub cost: KeyCost,
-    pub is_historical: bool,
-    /// Whether every smaller plan is slower by at least a twentieth.
-    pub is_on_frontier: bool,
     pub fits: bool,
-}
-
-impl PricedPlan {
-    /// Whether an index can be built for it; true except for stored neighbors.
-    pub fn is_searchable(&self) -> bool {
-        self.family != Family::StoredNeighbors
-    }
 }
 
 /// Prices plans of one collection, and caches the costs of keys.
@@ -86,7 +74,7 @@ impl<'a> Pricer<'a> {
         }
         let limit_ns = others
             .iter()
-            .filter(|other| other.is_searchable() && other.cost.num_bytes <= num_bytes)
+            .filter(|other| other.cost.num_bytes <= num_bytes)
             .map(|other| other.cost.batch_ns)
             .fold(f64::INFINITY, f64::min);
         match least_ns < limit_ns {
@@ -97,35 +85,27 @@ impl<'a> Pricer<'a> {
 
     /// Returns the size of a table in bytes, and the nanoseconds for its bucket lookups.
     fn outline(&mut self, width: u32, radius: u32) -> (f64, f64) {
-        let (collection, costs) = (&self.request.collection, &self.request.costs);
+        let collection = &self.request.collection;
         *self.outlines.entry((width, radius)).or_insert_with(|| {
             (
                 collection.table_bytes(width),
-                least_key_ns(collection, width, radius, costs),
+                least_key_ns(collection, width, radius),
             )
         })
     }
 
     /// Returns the priced design, or `None` if a query in a batch takes `limit_ns` or more.
     pub(super) fn price(&mut self, design: Design, limit_ns: f64) -> Option<PricedPlan> {
-        let num_tables = match design.family {
-            Family::StoredNeighbors => 1,
-            _ => design.keys.len(),
-        };
-        let cost = match design.family {
-            Family::Scan => self.scan(),
-            Family::StoredNeighbors => self.stored_neighbors(),
-            _ => self.tables(&design.keys, limit_ns)?,
+        let cost = match design.keys.is_empty() {
+            true => self.scan(),
+            false => self.tables(&design.keys, limit_ns)?,
         };
         self.num_plans += 1;
         Some(PricedPlan {
             family: design.family,
             name: design.name,
             keys: design.keys,
-            num_tables,
             cost,
-            is_historical: false,
-            is_on_frontier: false,
             fits: false,
         })
     }
@@ -133,7 +113,7 @@ impl<'a> Pricer<'a> {
     fn scan(&self) -> KeyCost {
         let collection = &self.request.collection;
         let n = collection.num_fingerprints as f64;
-        let (single_ns, batch_ns) = collection.scan_ns(&self.request.costs);
+        let (single_ns, batch_ns) = collection.scan_ns();
         KeyCost {
             num_candidates: n,
             num_compared: n,
@@ -144,33 +124,11 @@ impl<'a> Pricer<'a> {
         }
     }
 
-    /// The cost of a hash table of the neighbors, with the code and the id, and one in three slots free.
-    fn stored_neighbors(&self) -> KeyCost {
-        let (collection, costs) = (&self.request.collection, &self.request.costs);
-        let neighbors = ball(collection.bits, self.request.within);
-        let num_stored = collection.num_fingerprints as f64 * neighbors;
-        let num_bytes = 1.5 * (collection.plain_bytes() + collection.id_bytes()) * neighbors;
-        let num_candidates = num_stored / power_of_two(collection.bits);
-        let (latency_ns, overlapped_ns) = costs.read_ns(num_bytes);
-        let asked_ns = costs.table_ns + costs.bucket_ns;
-        KeyCost {
-            num_probes: 1.0,
-            num_candidates,
-            num_buckets: 1.0,
-            num_compared: 1.0 + num_candidates,
-            num_bytes,
-            single_ns: costs.query_ns + asked_ns + latency_ns,
-            batch_ns: asked_ns + FIRST_LINE * overlapped_ns,
-            build_ns: num_stored * (overlapped_ns + costs.bucket_ns),
-        }
-    }
-
     /// Returns the sum over the tables, including ids, or `None` as soon as it reaches the limit.
     fn tables(&mut self, keys: &[Key], limit_ns: f64) -> Option<KeyCost> {
-        let (collection, costs) = (&self.request.collection, &self.request.costs);
         let mut cost = KeyCost {
-            num_bytes: collection.id_bytes(),
-            single_ns: costs.query_ns,
+            num_bytes: self.request.collection.id_bytes(),
+            single_ns: costs::QUERY_NS,
             ..KeyCost::default()
         };
         for key in keys {
@@ -201,7 +159,6 @@ impl<'a> Pricer<'a> {
             request.division.dependence(),
             key.radius,
             num_tables,
-            &request.costs,
         );
         if let Some(costs) = &mut self.by_width {
             costs.insert(known, cost);

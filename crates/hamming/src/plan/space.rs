@@ -6,9 +6,8 @@
 use std::collections::HashMap;
 
 use super::blocks::{Division, even_widths, key_of_blocks};
-use super::costs::Costs;
 use super::families::{
-    Design, Family, chosen_blocks, chosen_radius, list, probed_neighbors, ring, ring_radius, tables,
+    Design, chosen_blocks, chosen_radius, list, probed_neighbors, ring, ring_radius, tables,
 };
 use super::layout::{Collection, choose, key_cost, least_key_ns};
 use super::shape::MAX_PREFIX_BITS;
@@ -32,7 +31,6 @@ pub(super) fn propose_designs(
     collection: &Collection,
     within: u32,
     division: &Division,
-    costs: &Costs,
     limit_ns: f64,
     propose: &mut dyn FnMut(Design) -> Result<()>,
 ) -> Result<()> {
@@ -43,7 +41,7 @@ pub(super) fn propose_designs(
         false => Ok(()),
     };
     propose(probed_neighbors(bits, within))?;
-    let mut widths = WidthSearch::new(collection, division, costs);
+    let mut widths = WidthSearch::new(collection, division);
     for num_blocks in 2..=MAX_BLOCKS.min(within + 1).min(bits / 4) {
         for radii in radii_of_blocks(num_blocks, within) {
             if widths.least_ns(&radii) < limit_ns {
@@ -55,7 +53,7 @@ pub(super) fn propose_designs(
         for chosen in 2..num_blocks {
             // The lower bound for the narrowest key, from its bucket lookups alone.
             let width = bits / num_blocks * chosen;
-            let least = |radius| least_key_ns(collection, width, radius, costs);
+            let least = |radius| least_key_ns(collection, width, radius);
             let num_tables = choose(num_blocks, chosen);
             if num_tables <= f64::from(MAX_TABLES) {
                 let radius = chosen_radius(num_blocks, chosen, within);
@@ -111,7 +109,6 @@ fn extend_radii(
 struct WidthSearch<'a> {
     collection: &'a Collection,
     division: &'a Division,
-    costs: &'a Costs,
     /// Mean probability that a bit differs, by collision entropy.
     mismatch: f64,
     /// Costs by number of tables and radius: the cost for each width, NaN if not yet known, and the minimum.
@@ -119,7 +116,7 @@ struct WidthSearch<'a> {
 }
 
 impl<'a> WidthSearch<'a> {
-    fn new(collection: &'a Collection, division: &'a Division, costs: &'a Costs) -> Self {
+    fn new(collection: &'a Collection, division: &'a Division) -> Self {
         let mismatch = division.mismatch(collection.bits);
         let information: f64 = mismatch
             .iter()
@@ -128,7 +125,6 @@ impl<'a> WidthSearch<'a> {
         WidthSearch {
             collection,
             division,
-            costs,
             mismatch: 1.0 - libm::exp2(information / f64::from(collection.bits)),
             known: HashMap::new(),
         }
@@ -136,7 +132,7 @@ impl<'a> WidthSearch<'a> {
 
     /// Returns the cost of a block by width, and the minimum.
     fn costs_of(&mut self, radius: u32, num_tables: usize) -> &(Vec<f64>, f64) {
-        let (collection, costs, mismatch) = (self.collection, self.costs, self.mismatch);
+        let (collection, mismatch) = (self.collection, self.mismatch);
         let dependence = self.division.dependence();
         self.known.entry((num_tables, radius)).or_insert_with(|| {
             let bits = collection.bits as usize;
@@ -153,7 +149,6 @@ impl<'a> WidthSearch<'a> {
                                 dependence,
                                 radius,
                                 num_tables,
-                                costs,
                             )
                             .batch_ns
                         }
@@ -212,7 +207,7 @@ impl<'a> WidthSearch<'a> {
             false => String::new(),
         };
         Design {
-            family: Family::Blocks,
+            family: "blocks",
             name: format!(
                 "{}: blocks of {}{probed}",
                 tables(radii.len()),
@@ -247,8 +242,7 @@ mod tests {
                 let proposed = propose_designs(
                     &collection,
                     within,
-                    &Division::Interleaved,
-                    &Costs::default(),
+                    &Division::Contiguous,
                     f64::INFINITY,
                     &mut |design| {
                         found.push(design);

@@ -5,7 +5,7 @@ use std::sync::atomic::AtomicBool;
 use super::SearchPlan;
 use super::blocks::Division;
 use super::completeness::is_evident;
-use super::families::{Design, historical_designs};
+use super::families::{Design, scan};
 use super::layout::Collection;
 use super::price::{PricedPlan, Pricer, SurveyRequest};
 use super::space::propose_designs;
@@ -20,7 +20,7 @@ const WORTH_ITS_BYTES: f64 = 1.05;
 /// Default memory for a plan, in sizes of the fingerprints: the four tables of the smallest plan of 2007.
 const DEFAULT_COPIES: f64 = 4.0;
 
-/// The plans on the frontier and the historical ones, by size.
+/// The plans on the frontier, by size.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Survey {
     pub plans: Vec<PricedPlan>,
@@ -45,19 +45,11 @@ pub fn survey(request: &SurveyRequest, cancel: &AtomicBool) -> Result<Survey> {
         within,
         memory_bytes,
         division,
-        costs,
     } = request;
     let mut pricer = Pricer::new(request);
-    let mut plans: Vec<PricedPlan> = Vec::new();
-    for design in historical_designs(collection.bits, *within, division) {
-        cancel.check()?;
-        plans.extend(pricer.price(design, f64::INFINITY).map(|plan| PricedPlan {
-            is_historical: true,
-            ..plan
-        }));
-    }
     // The scan is the smallest plan of all: slower plans are never chosen.
-    let (_, scan_ns) = collection.scan_ns(costs);
+    let mut plans: Vec<PricedPlan> = Vec::from_iter(pricer.price(scan(), f64::INFINITY));
+    let (_, scan_ns) = collection.scan_ns();
     let mut propose = |design: Design| {
         cancel.check()?;
         if !plans.iter().any(|plan| plan.keys == design.keys) {
@@ -65,7 +57,7 @@ pub fn survey(request: &SurveyRequest, cancel: &AtomicBool) -> Result<Survey> {
         }
         Ok(())
     };
-    propose_designs(collection, *within, division, costs, scan_ns, &mut propose)?;
+    propose_designs(collection, *within, division, scan_ns, &mut propose)?;
     let memory_bytes = memory_bytes
         .unwrap_or_else(|| DEFAULT_COPIES * collection.plain_bytes() + collection.id_bytes());
     for plan in &mut plans {
@@ -92,26 +84,22 @@ pub fn survey(request: &SurveyRequest, cancel: &AtomicBool) -> Result<Survey> {
 
 /// Of the plans that fit and are about as fast as the fastest of these, the smallest; plans ascend by size.
 fn chosen(plans: &[PricedPlan]) -> Option<usize> {
-    let is_candidate = |plan: &PricedPlan| plan.fits && plan.is_searchable();
-    let candidates = plans.iter().filter(|plan| is_candidate(plan));
-    let least = candidates
+    let least = plans
+        .iter()
+        .filter(|plan| plan.fits)
         .map(|plan| plan.cost.batch_ns)
         .fold(f64::INFINITY, f64::min);
     plans
         .iter()
-        .position(|plan| is_candidate(plan) && plan.cost.batch_ns <= least * AS_GOOD)
+        .position(|plan| plan.fits && plan.cost.batch_ns <= least * AS_GOOD)
 }
 
-/// From plans in order of size, keeps the historical ones and those sufficiently faster than every smaller one, if a
-/// counting argument shows them complete: a search for an escape may take seconds.
+/// From plans in order of size, keeps those sufficiently faster than every smaller one, if a counting argument shows
+/// them complete: a search for an escape may take seconds.
 fn keep_complete(plans: &mut Vec<PricedPlan>, within: u32, work: &mut SurveyWork) {
     let mut fastest = f64::INFINITY;
-    plans.retain_mut(|plan| {
-        if !plan.is_searchable() {
-            return true;
-        }
-        let is_faster = plan.cost.batch_ns * WORTH_ITS_BYTES < fastest;
-        if !is_faster && !plan.is_historical {
+    plans.retain(|plan| {
+        if plan.cost.batch_ns * WORTH_ITS_BYTES >= fastest {
             return false;
         }
         if !plan.keys.is_empty() {
@@ -120,10 +108,7 @@ fn keep_complete(plans: &mut Vec<PricedPlan>, within: u32, work: &mut SurveyWork
                 return false;
             }
         }
-        plan.is_on_frontier = is_faster;
-        if is_faster {
-            fastest = plan.cost.batch_ns;
-        }
+        fastest = plan.cost.batch_ns;
         true
     });
 }
@@ -177,5 +162,5 @@ fn check(request: &SurveyRequest) -> Result<()> {
             || format!("{} is outside 0..={MAX_DEPENDENCE}", known.dependence),
         )?;
     }
-    request.costs.check()
+    Ok(())
 }

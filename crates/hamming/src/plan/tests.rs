@@ -181,30 +181,17 @@ fn sampled_errors_of_wide_codes_are_found() {
 }
 
 #[test]
-fn radii_shrink_and_grow_with_the_radius_asked() {
+fn radii_shrink_with_the_radius_asked() {
     let plan = SearchPlan::new(64, 10, blocks(&[16; 4], &[2, 2, 2, 1])).unwrap();
-    for (within, sum) in [
-        (0, 1),
-        (1, 2),
-        (3, 4),
-        (4, 5),
-        (7, 8),
-        (10, 11),
-        (12, 13),
-        (64, 17),
-    ] {
+    for (within, sum) in [(0, 1), (1, 2), (3, 4), (4, 5), (7, 8), (10, 11)] {
         let radii = plan.radii_at(within);
         let found: u32 = radii.iter().flatten().map(|radius| radius + 1).sum();
-        if within < 64 {
-            assert_eq!(found, sum, "{within}: {radii:?}");
-        } else {
-            assert!(radii.contains(&Some(16)), "{radii:?}");
-        }
+        assert_eq!(found, sum, "{within}: {radii:?}");
     }
     let halves = SearchPlan::new(64, 3, blocks(&[32, 32], &[1, 1])).unwrap();
     assert_eq!(halves.radii_at(1), [Some(0), Some(0)]);
     assert_eq!(halves.radii_at(3), [Some(1), Some(1)]);
-    assert_eq!(SearchPlan::new(64, 3, vec![]).unwrap().radii_at(9), []);
+    assert_eq!(SearchPlan::new(64, 3, vec![]).unwrap().radii_at(2), []);
 }
 
 #[test]

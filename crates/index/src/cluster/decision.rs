@@ -346,7 +346,7 @@ impl Decision {
                 added: is_added,
                 collapsed: is_added && staged.collapsed[added],
                 levels: match is_added {
-                    true => staged.levels_of(added as u32),
+                    true => staged.levels[added].clone(),
                     false => Vec::new(),
                 },
             });

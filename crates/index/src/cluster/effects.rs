@@ -12,7 +12,8 @@ use crate::cluster::record::{Record, Reference, Tag, Verdict, pack_record, pack_
 use crate::cluster::rule::ClusterRule;
 use crate::error::{Error, Result};
 use crate::keys::Keys;
-use crate::state::in_memory::{COLLAPSED, MemoryRow, level_of};
+use crate::state::in_memory::{COLLAPSED, is_blank, level_of, row_of_batch};
+use likewise_disk::store::DocumentRow;
 
 /// The arguments of one partition's `write`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -143,7 +144,7 @@ impl<'r> Writing<'r> {
 fn entries_of(
     rule: &ClusterRule,
     keys: &mut Keys,
-    row: &MemoryRow<'_>,
+    row: &DocumentRow<'_>,
     mut enter: impl FnMut(Name, &[u8]),
 ) {
     let rules = rule.rules();
@@ -152,7 +153,7 @@ fn entries_of(
         let (name, head) = rule.names.class(hash);
         enter(name, &head);
     }
-    if shape == likewise_core::features::Shape::Empty as u8 {
+    if is_blank(shape) {
         return;
     }
     rule.names
@@ -253,13 +254,11 @@ impl ClusterRule {
             writing.marks(&mut keys, sketch, &decided.levels, reference);
             let levels = decided.levels.iter();
             let levels: Vec<_> = levels.map(|&(band, level)| (band, level & LEVEL)).collect();
-            let known = MemoryRow::of_batch(documents, place, reference.row);
-            let known = MemoryRow {
-                id: operation.id(place),
-                shape: known.shape | if decided.collapsed { COLLAPSED } else { 0 },
+            let about = (place, operation.id(place), decided.collapsed);
+            let known = DocumentRow {
                 verdict: decided.verdict.map(|verdict| verdict.evidence),
                 levels: &levels,
-                ..known
+                ..row_of_batch(documents, about, reference.row)
             };
             if !decided.collapsed {
                 entries_of(self, &mut keys, &known, |name, head| {

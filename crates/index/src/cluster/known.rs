@@ -8,7 +8,7 @@ use std::ops::Range;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 
-use likewise_disk::store::{Content, Row};
+use likewise_disk::store::{Content, DocumentRow, Row};
 use likewise_hamming::plan::SearchPlan;
 
 use crate::cluster::answer::Decided;
@@ -20,7 +20,7 @@ use crate::documents::{Documents, Sketching};
 use crate::error::{Error, Result};
 use crate::keys::Keys;
 use crate::state::bits::RecentSets;
-use crate::state::in_memory::{COLLAPSED, MemoryRow, MemoryRows};
+use crate::state::in_memory::{MemoryRows, row_of_batch};
 use crate::state::promoted::building;
 use crate::state::{Layer, State};
 
@@ -37,16 +37,14 @@ pub struct Earlier {
 
 impl Earlier {
     /// Its row number `added`, as the tables of memory take it.
-    pub fn memory_row(&self, added: usize) -> MemoryRow<'_> {
+    pub fn memory_row(&self, added: usize) -> DocumentRow<'_> {
         let place = self.places[added] as usize;
         let decided = &self.decided[place];
-        let row = MemoryRow::of_batch(&self.documents, place, self.row + added as u32);
-        MemoryRow {
-            id: &self.ids[place],
-            shape: row.shape | if decided.collapsed { COLLAPSED } else { 0 },
+        let about = (place, &self.ids[place][..], decided.collapsed);
+        DocumentRow {
             verdict: decided.verdict.map(|verdict| verdict.evidence),
             levels: &decided.levels,
-            ..row
+            ..row_of_batch(&self.documents, about, self.row + added as u32)
         }
     }
 }

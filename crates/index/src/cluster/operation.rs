@@ -3,13 +3,14 @@
 use std::ops::Range;
 
 use likewise_core::features::Shape;
+use likewise_disk::store::{DocumentRow, NewContent};
 
 use crate::cluster::answer::Decided;
 use crate::cluster::bytes::{Pack, Packed, Unpack, last_text};
 use crate::cluster::moved::MovedDocument;
 use crate::cluster::record::{pack_set, unpack_set};
 use crate::decide::nearest::Nearest;
-use crate::documents::{Documents, StoredDocument};
+use crate::documents::Documents;
 use crate::error::{Error, Result};
 use crate::rules::Rules;
 
@@ -172,17 +173,17 @@ impl Operation {
             let has_digest = flags & HAS_DIGESTS != 0 && rules.needs_set(num_features);
             let sketch = from.take(rules.sketch_bytes())?;
             let text_digest = Packed::take_if(flags & HAS_TEXTS != 0, rules, from)?;
-            let feature_digest = Packed::take_if(has_digest, rules, from)?.unwrap_or(0);
+            let digest = Packed::take_if(has_digest, rules, from)?.unwrap_or(0);
             let set = (head & 1 == 1).then(|| unpack_set(from)).transpose()?;
-            self.documents.push_stored(StoredDocument {
+            let content = set.as_ref().map(|(f, w)| NewContent::Features(f, w));
+            self.documents.push_stored(&DocumentRow {
                 sketch,
                 shape: head >> 1,
                 num_features,
                 text_digest,
-                feature_digest,
-                set: set
-                    .as_ref()
-                    .map(|(features, weights)| (&features[..], &weights[..])),
+                digest,
+                content: content.unwrap_or_default(),
+                ..DocumentRow::default()
             });
             if self.kind == Kind::Add {
                 self.push_id(from.text()?);

@@ -1,13 +1,13 @@
 //! What do the servers of a cluster keep of one document?
 
 use likewise_core::features::Shape;
-use likewise_disk::store::Evidence;
+use likewise_disk::store::{DocumentRow, Evidence};
 
 use crate::cluster::bytes::{Pack, Packed, Unpack, last_text};
 use crate::cluster::names::REFERENCE_BYTES;
 use crate::error::{Error, Result};
 use crate::rules::Rules;
-use crate::state::in_memory::{COLLAPSED, MemoryRow};
+use crate::state::in_memory::COLLAPSED;
 
 /// The first bytes of the nonce of an operation: rows that are used again after a failover have another one.
 pub type Tag = [u8; 2];
@@ -132,7 +132,7 @@ impl Packed for (u16, u8) {
 
 pub fn pack_record(
     rules: &Rules,
-    row: &MemoryRow<'_>,
+    row: &DocumentRow<'_>,
     tag: Option<Tag>,
     second: u64,
     out: &mut Vec<u8>,
@@ -168,8 +168,8 @@ pub fn pack_record(
 
 impl Record {
     /// As the tables of memory take it.
-    pub fn row(&self, row: u32) -> MemoryRow<'_> {
-        MemoryRow {
+    pub fn row(&self, row: u32) -> DocumentRow<'_> {
+        DocumentRow {
             row,
             id: &self.id,
             sketch: &self.sketch,
@@ -179,6 +179,7 @@ impl Record {
             digest: self.digest,
             verdict: self.verdict.map(|verdict| verdict.evidence),
             levels: &self.levels,
+            ..DocumentRow::default()
         }
     }
 

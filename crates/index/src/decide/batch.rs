@@ -9,7 +9,7 @@ use likewise_core::isa::Isa;
 use likewise_core::parallel::Run;
 use likewise_core::sketch::signatures::num_equal;
 use likewise_core::verify::{FeatureSet, Measure};
-use likewise_disk::store::{BandLevel, Evidence};
+use likewise_disk::store::{CAPPED, Evidence};
 use likewise_hamming::Fingerprints;
 use likewise_hamming::index::{HammingSet, Matches, Reach};
 use likewise_hamming::plan::SearchPlan;
@@ -44,8 +44,8 @@ pub struct StagedBatch<'d> {
     pub rows: Vec<u32>,
     pub verdicts: Vec<Option<Evidence>>,
     pub collapsed: Vec<bool>,
-    /// Buckets that are not of level 0, of those that are added.
-    pub levels: Vec<BandLevel>,
+    /// Band and level of each bucket that is not of level 0, of those that are added.
+    pub levels: Vec<Vec<(u16, u8)>>,
     /// Evidence against committed rows, if any.
     pub known_evidence: Quick<u32, Evidence>,
     /// Ids of kept documents that evidence names.
@@ -113,14 +113,6 @@ impl<'d> StagedBatch<'d> {
             Some(id) => Ok(id.clone()),
             None => Ok(lookup.id(row)?),
         }
-    }
-
-    /// Buckets that are not of level 0 of an added document, by its number among these.
-    pub fn levels_of(&self, added: u32) -> Vec<(u16, u8)> {
-        let begin = self.levels.partition_point(|level| level.position < added);
-        let levels = self.levels[begin..].iter();
-        let levels = levels.take_while(|level| level.position == added);
-        levels.map(|level| (level.band, level.level)).collect()
     }
 
     fn place(&self, row: u32) -> u32 {
@@ -244,7 +236,7 @@ impl<'d> StagedBatch<'d> {
             match place {
                 Some(0) => {}
                 Some(level) => exceptions.push((band as u16, level as u8)),
-                None => exceptions.push((band as u16, BandLevel::CAPPED)),
+                None => exceptions.push((band as u16, CAPPED)),
             }
         }
         staged.sort_unstable();
@@ -346,8 +338,7 @@ impl<'d> StagedBatch<'d> {
         standing: Standing,
     ) -> u32 {
         let place = self.rows.len() as u32;
-        let added = self.places.len() as u32;
-        let row = self.first_row + added;
+        let row = self.first_row + self.places.len() as u32;
         self.rows.push(row);
         self.places.push(place);
         self.verdicts.push(verdict);
@@ -355,13 +346,8 @@ impl<'d> StagedBatch<'d> {
         let stands = matches!(standing, Standing::Member(_));
         let (Standing::Member(levels) | Standing::Collapsed(levels)) = standing;
         self.collapsed.push(!stands);
-        let exceptions = levels.iter().map(|&(band, level)| BandLevel {
-            position: added,
-            band,
-            level,
-        });
-        self.levels.extend(exceptions);
         if !stands {
+            self.levels.push(levels);
             return row;
         }
         if let Some(class) = keys.class_hash(rules, asked.shape, asked.digest) {
@@ -374,6 +360,7 @@ impl<'d> StagedBatch<'d> {
                 }
             }
         }
+        self.levels.push(levels);
         row
     }
 }

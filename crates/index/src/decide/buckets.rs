@@ -7,6 +7,7 @@ use crate::decide::lookup::Lookup;
 use crate::error::{Error, Result};
 use crate::rules::Method;
 use crate::state::Layer;
+use crate::state::in_memory::level_of;
 
 /// The level of a band at which a document could become a member, and its number of members; none if all are full.
 pub type BandEnd = Option<(u32, usize)>;
@@ -72,7 +73,9 @@ impl Lookup<'_> {
             if self.is_gone(row) {
                 continue;
             }
-            if self.row(row)?.level(band) == Some(level) && self.key_of(row, band, level)? == key {
+            if level_of(self.row(row)?.levels, band) == Some(level)
+                && self.key_of(row, band, level)? == key
+            {
                 out.push(row);
             }
         }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use likewise_core::features::{Extractor, digest};
 use likewise_core::sketch::signatures::num_equal;
 use likewise_core::verify::FeatureSet;
-use likewise_disk::store::{Content, Evidence, Row, Store};
+use likewise_disk::store::{Content, DocumentRow, Evidence, Row, Store};
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::decide::asked::{Asked, Collapse};
@@ -15,7 +15,7 @@ use crate::error::{Error, Result};
 use crate::keys::{Keys, distance_of};
 use crate::rules::{Method, Rules};
 use crate::state::bits::{Quick, RecentSets};
-use crate::state::in_memory::MemoryRow;
+use crate::state::in_memory::is_blank;
 use crate::state::promoted::PromotedTables;
 use crate::state::{Layer, State};
 
@@ -102,7 +102,7 @@ impl<'a> Lookup<'a> {
         &self.sketching.rules
     }
 
-    pub fn row(&mut self, row: u32) -> Result<MemoryRow<'_>> {
+    pub fn row(&mut self, row: u32) -> Result<DocumentRow<'_>> {
         if let Some(tail) = self.state.memory_of(row) {
             return Ok(tail.row(row));
         }
@@ -114,7 +114,7 @@ impl<'a> Lookup<'a> {
             Entry::Occupied(held) => held.into_mut(),
             Entry::Vacant(place) => place.insert(self.records.row(self.state, row)?),
         };
-        Ok(MemoryRow::stored(row, stored))
+        Ok(stored.at(row))
     }
 
     pub fn id(&mut self, row: u32) -> Result<String> {
@@ -214,8 +214,8 @@ impl<'a> Lookup<'a> {
         let rules = self.rules();
         if !rules.is_distance_only() || asked.is_blank() || asked.distance_of(row).is_none() {
             let known = self.row(row)?;
-            if known.is_blank() || asked.is_blank() {
-                return Ok(known.is_blank() && asked.is_blank());
+            if is_blank(known.shape) || asked.is_blank() {
+                return Ok(is_blank(known.shape) && asked.is_blank());
             }
             if !rules.is_distance_only() {
                 return Ok(self.digest_of(row)? == asked.digest);

@@ -26,6 +26,7 @@ use crate::decide::nearest::{NearRows, near_rows};
 use crate::documents::Documents;
 use crate::error::Error;
 use crate::state::State;
+use crate::state::in_memory::is_blank;
 
 pub const BLOCK: usize = 2048;
 /// Documents that are worth a thread.
@@ -127,7 +128,7 @@ impl Lookup<'_> {
             _ => {
                 known.sketch == documents.sketch(i)
                     && known.num_features == documents.num_features[i]
-                    && known.is_blank() == documents.is_blank(i)
+                    && is_blank(known.shape) == documents.is_blank(i)
             }
         };
         Ok(Some((row, is_same)))
@@ -294,7 +295,7 @@ pub fn decide<'d>(
             let (evidence, standing) = match collapse {
                 Some(Collapse { evidence, into }) => {
                     let levels = match into.checked_sub(first_row) {
-                        Some(added) => staged.levels_of(added),
+                        Some(added) => staged.levels[added as usize].clone(),
                         None => lookup.row(into)?.levels.to_vec(),
                     };
                     (Some(evidence), Standing::Collapsed(levels))

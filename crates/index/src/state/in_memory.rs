@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use likewise_core::error::Error;
 use likewise_core::features::Shape;
-use likewise_disk::store::{BandLevel, ChunkRow, Evidence, Row};
+use likewise_disk::store::{CAPPED, DocumentRow, Evidence};
 use likewise_hamming::Fingerprints;
 use likewise_hamming::index::{Building, HammingSet, Matches, Reach};
 use likewise_hamming::plan::SearchPlan;
@@ -18,77 +18,27 @@ use crate::state::bits::{Quick, RowsByHash};
 /// Bit of a stored shape: the document collapsed into the one that represents its class, and is in no table.
 pub const COLLAPSED: u8 = 4;
 
-/// One document as the tables take it, of memory or of the store.
-#[derive(Debug, Clone, Copy)]
-pub struct MemoryRow<'a> {
-    pub row: u32,
-    pub id: &'a str,
-    pub sketch: &'a [u8],
-    /// Its shape, with [`COLLAPSED`].
-    pub shape: u8,
-    pub num_features: u32,
-    /// XXH3-64 of its text, if it had one.
-    pub text_digest: Option<u64>,
-    /// Digest of its feature set; 0 if unknown.
-    pub digest: u128,
-    pub verdict: Option<Evidence>,
-    /// Band and level of each bucket that is not of level 0, ascending; of one that collapsed as of the document that it
-    /// collapsed into.
-    pub levels: &'a [(u16, u8)],
+/// A document of a batch without a verdict or levels, and whether it collapsed.
+pub fn row_of_batch<'a>(
+    documents: &'a Documents,
+    (place, id, is_collapsed): (usize, &'a str, bool),
+    row: u32,
+) -> DocumentRow<'a> {
+    DocumentRow {
+        row,
+        id,
+        sketch: documents.sketch(place),
+        shape: documents.shapes[place] | (u8::from(is_collapsed) * COLLAPSED),
+        num_features: documents.num_features[place],
+        text_digest: documents.text_digests.get(place).copied(),
+        digest: documents.feature_digests.get(place).copied().unwrap_or(0),
+        ..DocumentRow::default()
+    }
 }
 
-impl<'a> MemoryRow<'a> {
-    pub fn stored(row: u32, stored: &'a Row) -> Self {
-        MemoryRow {
-            row,
-            id: &stored.id,
-            sketch: &stored.sketch,
-            shape: stored.shape,
-            num_features: stored.num_features,
-            text_digest: stored.text_digest,
-            digest: stored.feature_digest.unwrap_or(0),
-            verdict: stored.verdict,
-            levels: &stored.levels,
-        }
-    }
-
-    pub fn of_chunk(document: &'a ChunkRow<'a>, digest: u128) -> Self {
-        MemoryRow {
-            row: document.row,
-            id: document.id,
-            sketch: document.sketch,
-            shape: document.shape,
-            num_features: document.num_features,
-            text_digest: document.text_digest,
-            digest,
-            verdict: document.verdict,
-            levels: &document.levels,
-        }
-    }
-
-    /// A document of a batch without an id, a verdict or levels.
-    pub fn of_batch(documents: &'a Documents, place: usize, row: u32) -> Self {
-        MemoryRow {
-            row,
-            id: "",
-            sketch: documents.sketch(place),
-            shape: documents.shapes[place],
-            num_features: documents.num_features[place],
-            text_digest: documents.text_digests.get(place).copied(),
-            digest: documents.feature_digests.get(place).copied().unwrap_or(0),
-            verdict: None,
-            levels: &[],
-        }
-    }
-
-    pub fn is_blank(&self) -> bool {
-        self.shape & !COLLAPSED == Shape::Empty as u8
-    }
-
-    /// The level of a band at which it is a member.
-    pub fn level(&self, band: u32) -> Option<u32> {
-        level_of(self.levels, band)
-    }
+/// Whether the shape of a document, with [`COLLAPSED`] or without it, is that of an empty one.
+pub fn is_blank(shape: u8) -> bool {
+    shape & !COLLAPSED == Shape::Empty as u8
 }
 
 /// Rows of a range in memory, but for those that were gone when they were read, with tables to find them by.
@@ -122,7 +72,7 @@ pub fn level_of(levels: &[(u16, u8)], band: u32) -> Option<u32> {
         .iter()
         .find(|&&(of, _)| u32::from(of) == band)
         .map_or(0, |&(_, level)| level);
-    (level < BandLevel::CAPPED).then_some(u32::from(level))
+    (level < CAPPED).then_some(u32::from(level))
 }
 
 impl MemoryRows {
@@ -207,9 +157,9 @@ impl MemoryRows {
         &self.ids[begin..self.id_ends[place]]
     }
 
-    pub fn row(&self, row: u32) -> MemoryRow<'_> {
+    pub fn row(&self, row: u32) -> DocumentRow<'_> {
         let place = self.place(row);
-        MemoryRow {
+        DocumentRow {
             row,
             id: self.id(row),
             sketch: &self.sketches[place * self.sketch_bytes..(place + 1) * self.sketch_bytes],
@@ -219,6 +169,7 @@ impl MemoryRows {
             digest: self.digests[place],
             verdict: self.verdicts[place],
             levels: self.levels.get(&row).map_or(&[], Vec::as_slice),
+            ..DocumentRow::default()
         }
     }
 
@@ -232,7 +183,7 @@ impl MemoryRows {
         &mut self,
         rules: &Rules,
         keys: &mut Keys,
-        rows: impl Iterator<Item = MemoryRow<'a>>,
+        rows: impl Iterator<Item = DocumentRow<'a>>,
         building: Building<'_>,
     ) -> Result<(), Error> {
         let (mut words, mut standing) = (Vec::new(), Vec::new());
@@ -261,7 +212,7 @@ impl MemoryRows {
             if let Some(class) = keys.class_hash(rules, document.shape, document.digest) {
                 self.by_class.insert(class, row);
             }
-            if document.shape & !COLLAPSED == Shape::Empty as u8 {
+            if is_blank(document.shape) {
                 continue;
             }
             if self.hamming.is_some() {

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use likewise_core::features::Shape;
 use likewise_core::parallel::{Cancel, Run, lock};
 use likewise_disk::Error as DiskError;
 use likewise_disk::priority::at_low_priority;
@@ -21,7 +20,7 @@ use crate::keys::Keys;
 use crate::load::{open_segment, renew_promoted};
 use crate::rules::{Method, Rules};
 use crate::shared::Shared;
-use crate::state::in_memory::{COLLAPSED, MemoryRows};
+use crate::state::in_memory::{COLLAPSED, MemoryRows, is_blank};
 use crate::state::{Layer, State};
 
 /// Bytes that a build takes, about.
@@ -466,22 +465,25 @@ impl TrueRows<'_> {
             self.cancel.check()?;
             next = chunk.span.end.min(most);
             let rows = rows.start..next;
-            for document in chunk.documents().filter(|of| rows.contains(&of.row)) {
+            for found in chunk.documents() {
+                let document = found.document;
                 let (verdict, shape) = (document.verdict, document.shape);
+                if !rows.contains(&document.row) {
+                    continue;
+                }
                 // One that collapsed and is kept was promoted since.
                 let stands = shape & COLLAPSED == 0 || verdict.is_none();
-                let class =
-                    keys.class_hash(self.rules, shape, document.feature_digest.unwrap_or(0));
+                let class = keys.class_hash(self.rules, shape, document.digest);
                 each(&SourceRow {
                     row: document.row,
                     id: document.id,
                     sketch: document.sketch,
                     leader: verdict.map(|evidence| evidence.kept_row),
-                    is_gone: document.is_gone,
+                    is_gone: found.is_gone,
                     is_short: self.rules.is_short(document.num_features),
-                    is_found: stands && shape & !COLLAPSED != Shape::Empty as u8,
+                    is_found: stands && !is_blank(shape),
                     class: class.filter(|_| stands),
-                    levels: &document.levels,
+                    levels: document.levels,
                 })?;
             }
             Ok(())

@@ -170,7 +170,7 @@ def import_index(file: str, on: Target, quiet: bool, **options: Any) -> None:
     """Create an index from a Parquet file that `likewise index export -o FILE.parquet` wrote.
 
     The new index gives the same answers as the exported one. It is a directory (PATH) or, with --url, on a server or
-    cluster. If the import_index is interrupted, run it again to continue; until it is complete, the index cannot be
+    cluster. If the import is interrupted, run it again to continue; until it is complete, the index cannot be
     used.
 
     \b

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from likewise.cli.options.commands import READ, WRITE, LongCommand, flag, option
+from likewise.cli.options.commands import READ, LongCommand, flag, option
 from likewise.cli.options.recipe import count, plan_options, recipe_line, take_recipe
 from likewise.cli.options.terminal import has_color
 from likewise.errors import InvalidParameter, parse_size
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 _BAR = 50
 _RUN_OPTIONS = ("documents", "engine", "workers", "document_bytes")
-_SEARCH_OPTIONS = ("n", "memory", "explain", "without_ids", "interleaved", "sample", "calibrate", "costs")
+_SEARCH_OPTIONS = ("n", "memory", "explain", "without_ids", "sample")
 
 
 @click.command("plan", cls=LongCommand)
@@ -31,10 +31,7 @@ _SEARCH_OPTIONS = ("n", "memory", "explain", "without_ids", "interleaved", "samp
 )
 @flag("--explain", "With --n: show the cost of published searches; with --memory, which of them fit.")
 @flag("--without-ids", "With --n: do not store ids; queries return fingerprints.")
-@flag("--interleaved", "With --n: put bit i in block i mod m instead of using adjacent bits.")
 @option("--sample", "With --n: sample of fingerprints (.npy) used to balance blocks when bits are skewed.", READ)
-@option("--calibrate", "Measure the costs of this machine (about a second) and write them to a JSON file.", WRITE)
-@option("--costs", "With --n: costs written by --calibrate.", READ)
 @option("--documents N", "Plan a run over N documents.", count)
 @option("--engine", "Plan a run on this engine; requires --documents.", ("spark",))
 @option("--workers N", "With --engine spark: cores that run tasks.  [default: 1]", count)
@@ -45,7 +42,7 @@ def command(as_json: bool, **options: Any) -> None:
 
     Without --n: shows the resolved recipe and the probability of finding a pair at each similarity, which depends
     neither on margins for short documents nor on names (--siblings). With --n: shows the size, time and tables of an
-    exact Hamming search over N fingerprints, with published searches for comparison. With --documents: shows the
+    exact Hamming search over N fingerprints; with --explain, of published searches. With --documents: shows the
     memory, disk space and time of a run on this machine; with --engine spark, the stages of a run on Spark with bytes,
     core-seconds and memory.
 

@@ -13,7 +13,6 @@ from likewise.cli.options.terminal import has_color, table_lines
 from likewise.errors import InvalidParameter
 
 if TYPE_CHECKING:
-    from likewise.hamming.costs import Costs
     from likewise.hamming.plan import HammingPlan, PlannedSearch
     from likewise.theory.textbook import TextbookSearch
 
@@ -22,25 +21,21 @@ _SAMPLE = 100_000
 
 
 def run(options: Mapping[str, Any]) -> None:
-    """Print the plans for a number of fingerprints, or measure the costs that plans use."""
+    """Print the plans for a number of fingerprints."""
     from likewise.hamming.plan import plan_hamming
     from likewise.theory.textbook import textbook_searches
 
-    costs = None if options["explain"] else _take_costs(options["costs"], options["calibrate"])
     if options["n"] is None:
-        for name in ("explain", "memory", "interleaved", "sample", "without_ids"):
+        for name in ("explain", "memory", "sample", "without_ids"):
             if options[name]:
                 raise InvalidParameter(name.replace("_", "-"), "requires --n, the number of fingerprints")
-        if options["costs"] is not None:
-            raise InvalidParameter("costs", "requires --n, the number of fingerprints")
-        return
     within = 3 if options["within"] is None else options["within"]
     bits = 64 if options["bits"] is None else options["bits"]
     if options["explain"]:
-        for name in ("sample", "costs", "calibrate", "interleaved", "without_ids"):
+        for name in ("sample", "without_ids"):
             if options[name]:
                 raise InvalidParameter(
-                    name.replace("_", "-"), "cannot be combined with --explain, which ignores data and machine"
+                    name.replace("_", "-"), "cannot be combined with --explain, which ignores the data"
                 )
         searches = textbook_searches(options["n"], bits=bits, within=within)
         if options["as_json"]:
@@ -56,8 +51,6 @@ def run(options: Mapping[str, Any]) -> None:
         bits=bits,
         within=within,
         memory_bytes=options["memory"],
-        costs=costs,
-        division="interleaved" if options["interleaved"] else "contiguous",
         bit_frequencies=frequencies,
         bit_dependence=dependence,
     )
@@ -66,7 +59,7 @@ def run(options: Mapping[str, Any]) -> None:
     least_with_ids = None
     if with_ids and plan.chosen is None:
         # If the fingerprints do not fit with ids, they may fit without.
-        least_with_ids, plan, with_ids = _smallest(plan), plan_of(with_ids=False), False
+        least_with_ids, plan, with_ids = plan.searches[0], plan_of(with_ids=False), False
     if options["as_json"]:
         click.echo(json.dumps(plan.to_dict() | {"with_ids": with_ids}))
     else:
@@ -74,19 +67,6 @@ def run(options: Mapping[str, Any]) -> None:
     if plan.chosen is None:
         click.echo(f"error: {_nothing_fits(plan)}", err=True)
         raise click.exceptions.Exit(1)
-
-
-def _take_costs(stored: Path | None, to_be_written: Path | None) -> "Costs | None":
-    from likewise.hamming.costs import Costs
-
-    if to_be_written is not None:
-        if stored is not None:
-            raise InvalidParameter("costs", "cannot be combined with --calibrate, which measures costs again")
-        costs = Costs.measure()
-        costs.write(to_be_written)
-        click.echo(f"costs of this machine written to {to_be_written}", err=True)
-        return costs
-    return None if stored is None else Costs.read(stored)
 
 
 def _read_sample(path: Path, bits: int) -> tuple[Any, float]:
@@ -97,12 +77,8 @@ def _read_sample(path: Path, bits: int) -> tuple[Any, float]:
     return bit_statistics(array[:: max(1, len(array) // _SAMPLE)], bits=bits)
 
 
-def _smallest(plan: "HammingPlan") -> "PlannedSearch":
-    return min((search for search in plan.searches if search.is_on_frontier), key=lambda search: search.num_bytes)
-
-
 def _nothing_fits(plan: "HammingPlan") -> str:
-    least = _smallest(plan)
+    least = plan.searches[0]
     return (
         f"no search fits in {_bytes(plan.memory_bytes or 0)}, even without ids: the smallest takes "
         f"{_bytes(least.num_bytes)} ({least.name}). "
@@ -130,11 +106,11 @@ def _draw(plan: "HammingPlan", *, with_ids: bool, least_with_ids: "PlannedSearch
     styles, marks = [""], [" "]
     for search in plan.searches:
         is_chosen = search is plan.chosen
-        marks.append(">" if is_chosen else "*" if search.is_on_frontier else " ")
+        marks.append(">" if is_chosen else " ")
         styles.append("bold green" if is_chosen else "" if search.fits else "dim")
     for mark, line, style in zip(marks, table_lines(rows), styles, strict=True):
         console.print(Text(f"{mark} {line}", style=style))
-    console.print("\n> chosen   * best trade-offs of size and speed   others: published searches")
+    console.print("\n> chosen   others: smaller and slower, or larger and faster   --explain: published searches")
     for sentence in plan.excess:
         console.print(sentence)
     if least_with_ids is not None and plan.chosen is not None:

@@ -255,7 +255,8 @@ class Client:
 
     def losses(self) -> list[logs.Loss]:
         """Return the lost operations that any client found."""
-        return self._log.losses()
+        with logs.readable(self._place):
+            return self._log.losses()
 
     def log(self) -> logs.Log:
         """Return the log as it is now."""
@@ -283,7 +284,8 @@ class Client:
                     # It says nothing about the loss, which the next upkeep finds again.
                     pass
                 self._is_in_doubt = False
-            yield
+            with logs.readable(self._place):
+                yield
 
     def _surely(self, step: Callable[[], Answer]) -> Answer:
         """Return what a step returns, repeated while it finds a loss beyond repair that is not certain yet."""

@@ -20,7 +20,7 @@ from likewise.errors import (
 )
 from likewise.index.opening import check_recipe, check_store, check_ttl, recipe_parts
 from likewise.index.redis.client import Client, Options
-from likewise.index.redis.log import RESTORE, LogServer, tag_of
+from likewise.index.redis.log import RESTORE, LogServer, readable, tag_of
 from likewise.index.redis.nodes import Nodes, Request, Script
 from likewise.index.stored import About, Occupied, ServerSource, Source, check_mark, mark_fields
 from likewise.recipe.recipe import Recipe
@@ -149,7 +149,8 @@ def open_description(
             f"the index on {nodes.name} is incomplete, because a move into it is running or was interrupted; complete "
             "it with `likewise index move`, or delete its keys"
         )
-    return _checked(nodes.name, stored, wanted, options)
+    with readable(nodes.name):
+        return _checked(nodes.name, stored, wanted, options)
 
 
 def _num_partitions(nodes: Nodes, prefix: bytes) -> int:
@@ -253,7 +254,8 @@ def mark_of(url: str, prefix: str) -> dict[str, Any] | None:
     nodes = Nodes(url)
     try:
         nodes.check()
-        return _read_mark(LogServer(nodes, checked_prefix(prefix)).fields())
+        with readable(nodes.name):
+            return _read_mark(LogServer(nodes, checked_prefix(prefix)).fields())
     finally:
         nodes.close()
 

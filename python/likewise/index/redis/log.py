@@ -4,13 +4,14 @@ A client keeps the operations that it has seen and requests only new ones. The c
 kept operations are those on the server.
 """
 
+import contextlib
 import hashlib
 import struct
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple, TypeAlias
 
 from likewise import _native
-from likewise.errors import StoreError
+from likewise.errors import LikewiseError, StoreError
 from likewise.index.redis.nodes import Nodes, Request, Script
 
 # Kinds of operations. A sweep deletes documents that expired long ago.
@@ -137,6 +138,17 @@ class Log(NamedTuple):
             return before.row + before.num
         operation = self.at(position)
         return self.row if operation is None or operation.verdict is None else operation.row
+
+
+@contextlib.contextmanager
+def readable(place: str) -> Iterator[None]:
+    """Raise StoreError for records of an index that cannot be read."""
+    try:
+        yield
+    except LikewiseError:
+        raise
+    except (ValueError, LookupError, struct.error) as error:
+        raise StoreError(f"the index on {place} has damaged records ({error}); rebuild the index") from error
 
 
 class Reply(NamedTuple):

@@ -5,7 +5,7 @@ import html
 import shlex
 import threading
 from collections.abc import Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+from concurrent.futures import Future, wait
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
@@ -64,9 +64,9 @@ class Prepared:
         """Wait up to some seconds for the groups to be sorted, and return whether they are."""
         with self._lock:
             if self._sorting is None:
-                pool = ThreadPoolExecutor(1, thread_name_prefix="likewise-page")
-                self._sorting = pool.submit(getattr, self.view, "catalog")
-                pool.shutdown(wait=False)
+                self._sorting = Future()
+                # A program that ends without closing the pages does not wait for this thread.
+                threading.Thread(target=self._sort, args=[self._sorting], name="likewise-page", daemon=True).start()
             sorting = self._sorting
         if not wait([sorting], seconds).done:
             return False
@@ -76,6 +76,12 @@ class Prepared:
                 if self._sorting is sorting:
                     self._sorting = None
         return sorting.result() is not None
+
+    def _sort(self, sorting: Future[object]) -> None:
+        try:
+            sorting.set_result(self.view.catalog)
+        except BaseException as error:  # raised by the caller that waits
+            sorting.set_exception(error)
 
     def close(self) -> None:
         """Close the view after the sorting has ended."""

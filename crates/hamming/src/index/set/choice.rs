@@ -4,8 +4,7 @@ use std::sync::atomic::AtomicBool;
 
 use crate::distance::Fingerprints;
 use crate::plan::{
-    BitStatistics, Collection, Costs, Division, SearchPlan, SurveyRequest, bit_statistics,
-    choose_plan,
+    BitStatistics, Collection, Division, SearchPlan, SurveyRequest, bit_statistics, choose_plan,
 };
 use likewise_core::error::{Error, Result};
 
@@ -63,7 +62,6 @@ pub fn plan_for_sample(
         within,
         memory_bytes,
         division: Division::Contiguous,
-        costs: Costs::default(),
     };
     let known = sample_statistics(sample, len);
     let is_skewed = known.ones.iter().any(|share| (share - 0.5).abs() > SKEW);

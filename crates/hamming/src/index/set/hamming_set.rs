@@ -8,11 +8,11 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
-use super::segment::{Building, Segment};
+use super::segment::Segment;
 use super::state::{Removed, SegmentParts, SetParts, State, purge, table_of, table_parts};
 use crate::distance::Fingerprints;
 use crate::index::search::scanned::{Planes, check_rows};
-use crate::index::table::build::Codes;
+use crate::index::table::build::Building;
 use crate::index::table::table::Table;
 use crate::plan::{MAX_INDEXED, SearchPlan};
 use likewise_core::error::{Error, Result, invalid_if};
@@ -430,32 +430,11 @@ impl HammingSet {
             set.update(|state| state.skip(rows));
         }
         let last = rows.and_then(<[u32]>::last);
-        set.begin_with(
-            segment,
-            last.map_or(len as u64, |&last| u64::from(last) + 1),
-        );
-        Ok(set)
-    }
-
-    /// [`build`](Self::build) for fingerprints that are read again for each table of the plan, and never held.
-    pub fn build_of(codes: &dyn Codes, plan: SearchPlan, building: Building<'_>) -> Result<Self> {
-        let len = codes.len() as u64;
-        invalid_if(
-            plan.keys().is_empty() || len > MAX_INDEXED,
-            "plan",
-            || "must have a key, and rows fit an index",
-        )?;
-        let segment = Segment::build_of(codes, plan.bits, None, plan.clone(), building)?;
-        let set = HammingSet::new(plan)?;
-        set.begin_with(segment, len);
-        Ok(set)
-    }
-
-    fn begin_with(&self, segment: Segment, next_row: u64) {
-        self.update(|state| {
+        set.update(|state| {
             state.num_rows = segment.len();
-            state.next_row = next_row;
+            state.next_row = last.map_or(len as u64, |&last| u64::from(last) + 1);
             state.segments.push(Arc::new(segment));
         });
+        Ok(set)
     }
 }

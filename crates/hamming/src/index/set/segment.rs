@@ -8,7 +8,7 @@ use crate::index::search::batch::{Pieces, UNSORTED_LEN, most_hits, search_sorted
 use crate::index::search::matches::{Matches, Reach, concatenate};
 use crate::index::search::pass::{Hits, Request, search_range};
 use crate::index::search::resolve::resolve;
-use crate::index::table::build::{Codes, Means, Source, build_table};
+use crate::index::table::build::{Building, Source, build_table};
 use crate::index::table::rows::{Postings, Rows};
 use crate::index::table::table::Table;
 use crate::index::table::words::Words;
@@ -16,7 +16,7 @@ use crate::kernels::run_kernel;
 use crate::plan::SearchPlan;
 use likewise_core::error::{Error, Result, invalid_if};
 use likewise_core::isa::Isa;
-use likewise_core::parallel::{Cancel, Run};
+use likewise_core::parallel::Cancel;
 
 const CHECKED_WORDS: usize = 1 << 20;
 
@@ -30,16 +30,6 @@ pub struct Segment {
     pub(crate) radii: Vec<Vec<Option<u32>>>,
 }
 
-#[derive(Clone, Copy)]
-pub struct Building<'a> {
-    pub isa: Isa,
-    pub run: Run<'a>,
-    /// Memory for sorting in addition to the segment itself, in bytes.
-    pub memory_bytes: usize,
-    /// Whether rows are kept; without them, a search returns fingerprints instead of rows.
-    pub with_rows: bool,
-}
-
 impl Segment {
     /// Builds tables for the keys of a plan, about 40 ns per fingerprint; without `rows`, rows are positions.
     pub fn build(
@@ -49,32 +39,19 @@ impl Segment {
         building: Building<'_>,
     ) -> Result<Self> {
         fingerprints.check()?;
-        Segment::build_of(&fingerprints, fingerprints.bits, rows, plan, building)
-    }
-
-    /// [`build`](Self::build) for fingerprints read for each table: to count, and for each `memory_bytes`.
-    pub(crate) fn build_of(
-        codes: &dyn Codes,
-        bits: u32,
-        rows: Option<&[u32]>,
-        plan: SearchPlan,
-        building: Building<'_>,
-    ) -> Result<Self> {
-        check(codes.len(), bits, rows, &plan)?;
-        let means = Means {
-            isa: building.isa,
-            run: building.run,
-            slice_bytes: building.memory_bytes,
-        };
-        let source = Source { codes, bits, rows };
+        check(fingerprints, rows, &plan)?;
+        let source = Source { fingerprints, rows };
         let mut tables: Vec<Table> = Vec::new();
         let mut kept_rows = None;
         for (index, key) in plan.keys().iter().enumerate() {
             let num_expected = tables
                 .first()
-                .map_or(codes.len(), |table| table.num_entries);
-            let with_rows = building.with_rows && index == 0;
-            let (table, rows) = build_table(source, *key, num_expected, with_rows, means)?;
+                .map_or(fingerprints.len(), |table| table.num_entries);
+            let building = Building {
+                with_rows: building.with_rows && index == 0,
+                ..building
+            };
+            let (table, rows) = build_table(source, *key, num_expected, building)?;
             if num_expected != table.num_entries && index > 0 {
                 // These are not the codes that the first table was built from.
                 return Err(Error::Damaged);
@@ -207,14 +184,15 @@ impl Segment {
     }
 }
 
-fn check(num_codes: usize, bits: u32, rows: Option<&[u32]>, plan: &SearchPlan) -> Result<()> {
+fn check(fingerprints: Fingerprints<'_>, rows: Option<&[u32]>, plan: &SearchPlan) -> Result<()> {
+    let (bits, len) = (fingerprints.bits, fingerprints.len());
     invalid_if(plan.bits != bits, "plan", || {
         format!("is for {} bits; the fingerprints have {}", plan.bits, bits)
     })?;
-    invalid_if(u32::try_from(num_codes).is_err(), "fingerprints", || {
-        format!("{num_codes}; at most 4294967295 fit")
+    invalid_if(u32::try_from(len).is_err(), "fingerprints", || {
+        format!("{len}; at most 4294967295 fit")
     })?;
-    if rows.is_some_and(|rows| rows.len() != num_codes) {
+    if rows.is_some_and(|rows| rows.len() != len) {
         return Err(Error::invalid("rows", "must be one per fingerprint"));
     }
     Ok(())

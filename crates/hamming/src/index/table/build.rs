@@ -3,8 +3,7 @@
 //! The range of prefixes is cut into slices with about equal numbers of codes. A slice is a piece of work for one
 //! thread: it reads all codes and copies those of its range into their cells, whose sizes were counted before; then it
 //! sorts some cells at a time, drops duplicates, and packs. So threads share nothing, no order of writes is needed,
-//! sorting stays in the caches, and a table of more codes than fit in memory twice is built slice by slice from a
-//! mapped file.
+//! and sorting stays in the caches.
 
 use std::ops::Range;
 
@@ -30,43 +29,29 @@ const MIN_SLICE: usize = 1 << 15;
 /// Codes that are sorted and packed together, if they belong to several cells.
 const PACKED_CODES: usize = 1 << 14;
 
-/// Fingerprints that can be read repeatedly.
-pub trait Codes: Sync {
-    fn len(&self) -> usize;
-
-    fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
-    /// Returns the words of the fingerprints of a range, row-major; `buffer` may be used to hold them.
-    fn read<'a>(&'a self, range: Range<usize>, buffer: &'a mut Vec<u64>) -> Result<&'a [u64]>;
-}
-
-impl Codes for Fingerprints<'_> {
-    fn len(&self) -> usize {
-        Fingerprints::len(self)
-    }
-
-    fn read<'a>(&'a self, range: Range<usize>, _: &'a mut Vec<u64>) -> Result<&'a [u64]> {
-        let num_words = self.num_words();
-        Ok(&self.words[range.start * num_words..range.end * num_words])
-    }
-}
-
 #[derive(Clone, Copy)]
 pub(crate) struct Source<'a> {
-    pub(crate) codes: &'a dyn Codes,
-    pub(crate) bits: u32,
+    pub(crate) fingerprints: Fingerprints<'a>,
     /// Row of each fingerprint; `None` if rows are positions.
     pub(crate) rows: Option<&'a [u32]>,
 }
 
+impl<'a> Source<'a> {
+    /// The words of the fingerprints of a range, row-major.
+    fn words(&self, range: Range<usize>) -> &'a [u64] {
+        let num_words = self.fingerprints.num_words();
+        &self.fingerprints.words[range.start * num_words..range.end * num_words]
+    }
+}
+
 #[derive(Clone, Copy)]
-pub(crate) struct Means<'a> {
-    pub(crate) isa: Isa,
-    pub(crate) run: Run<'a>,
-    /// Maximum size of the slices in progress of all threads, in bytes.
-    pub(crate) slice_bytes: usize,
+pub struct Building<'a> {
+    pub isa: Isa,
+    pub run: Run<'a>,
+    /// Memory for sorting in addition to the tables themselves, in bytes.
+    pub memory_bytes: usize,
+    /// Whether rows are kept; without them, a search returns fingerprints instead of rows.
+    pub with_rows: bool,
 }
 
 /// Builds the table of `key` for about `num_expected` distinct codes, or a few less.
@@ -74,24 +59,24 @@ pub(crate) fn build_table(
     source: Source<'_>,
     key: Key,
     num_expected: usize,
-    with_rows: bool,
-    means: Means<'_>,
+    building: Building<'_>,
 ) -> Result<(Table, Option<Rows>)> {
-    let (bits, num_codes) = (source.bits, source.codes.len());
+    let Building { run, with_rows, .. } = building;
+    let (bits, num_codes) = (source.fingerprints.bits, source.fingerprints.len());
     let builder = TableBuilder::new(bits, &key, num_expected, with_rows, MAX_CELL_BITS);
     let max_row = match source.rows {
         Some(rows) => rows.iter().copied().max().unwrap_or(0),
         None => num_codes.saturating_sub(1) as u32,
     };
-    let counts = count_cells(&builder, source, means)?;
-    let threads = means.run.threads.max(1);
+    let counts = count_cells(&builder, source, building)?;
+    let threads = run.threads.max(1);
     // Memory for the entries, and for their packed form.
-    let most = means.slice_bytes / threads / (2 * 8 * builder.entry_words());
+    let most = building.memory_bytes / threads / (2 * 8 * builder.entry_words());
     let mut sections = Sections::new(&builder, num_codes, max_row)?;
     let mut stream = TableStream::new(&builder, max_row);
     for wave in waves(&counts, (MIN_SLICE, most), threads) {
-        let build = |i: usize| build_slice(&builder, source, &wave[i], &counts, means);
-        for pieces in means.run.each(wave.len(), build)? {
+        let build = |i: usize| build_slice(&builder, source, &wave[i], &counts, building);
+        for pieces in run.each(wave.len(), build)? {
             for piece in pieces? {
                 stream.append(piece, &mut |section, words| sections.put(section, words))?;
             }
@@ -118,16 +103,19 @@ pub(crate) fn build_table(
     Ok((table, with_rows.then_some(rows)))
 }
 
-fn count_cells(builder: &TableBuilder, source: Source<'_>, means: Means<'_>) -> Result<Vec<u32>> {
-    let work = |buffer: &mut Vec<u64>, range| {
+fn count_cells(
+    builder: &TableBuilder,
+    source: Source<'_>,
+    building: Building<'_>,
+) -> Result<Vec<u32>> {
+    let parts = (building.run).ranges(source.fingerprints.len(), COUNT_GRAIN, |range| {
         let mut counts = vec![0; builder.num_cells()];
-        builder.count(source.codes.read(range, buffer)?, &mut counts, means.isa);
-        Ok(counts)
-    };
-    let parts = (means.run).map(source.codes.len(), COUNT_GRAIN, Vec::new, work)?;
+        builder.count(source.words(range), &mut counts, building.isa);
+        counts
+    })?;
     let mut total = vec![0; builder.num_cells()];
     for counts in parts {
-        for (total, count) in total.iter_mut().zip(counts?) {
+        for (total, count) in total.iter_mut().zip(counts) {
             *total += count;
         }
     }
@@ -139,21 +127,19 @@ fn build_slice(
     source: Source<'_>,
     slice: &Slice,
     counts: &[u32],
-    means: Means<'_>,
+    building: Building<'_>,
 ) -> Result<Vec<TablePiece>> {
     let mut entries = WordsMut::zeroed(slice.num_codes * builder.entry_words())?;
     let mut places = Places::new(slice, counts, entries.as_mut_slice());
-    let len = source.codes.len();
-    let mut buffer = Vec::new();
+    let len = source.fingerprints.len();
     for start in (0..len).step_by(COUNT_GRAIN) {
-        means.run.cancel.check()?;
+        building.run.cancel.check()?;
         let range = start..len.min(start + COUNT_GRAIN);
         let rows = match source.rows {
             Some(rows) => RowsOf::Given(&rows[range.clone()]),
             None => RowsOf::From(start as u32),
         };
-        let codes = source.codes.read(range, &mut buffer)?;
-        builder.spread(codes, rows, &mut places, means.isa);
+        builder.spread(source.words(range), rows, &mut places, building.isa);
     }
     if !places.are_full() {
         // These are not the codes that were counted.
@@ -162,7 +148,7 @@ fn build_slice(
     let limits = (PACKED_CODES, usize::MAX);
     let groups = builder.groups(slice, counts, entries.as_mut_slice(), limits);
     let pack = |group| {
-        means.run.cancel.check()?;
+        building.run.cancel.check()?;
         Ok(builder.pack(group))
     };
     groups.into_iter().map(pack).collect()
