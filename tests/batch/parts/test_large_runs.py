@@ -103,7 +103,7 @@ def test_an_unfinished_run_continues(tmp_path, monkeypatch, name, recipe):
 
     told = []
     with monkeypatch.context() as patch:
-        patch.setattr("likewise.batch.parts.units.decide", stop)
+        patch.setattr("likewise.batch.parts.units.decided", stop)
         with pytest.raises(KeyboardInterrupt):
             dedup_parts(path, tmp_path / "out", rules, recipe, progress=told.append)
     assert any(isinstance(event, Warned) and "progress is saved" in str(event) for event in told)

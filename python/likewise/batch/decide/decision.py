@@ -435,15 +435,15 @@ def _spread(collapsed: Collapsed, recipe: Recipe, verdicts: Verdicts, num_measur
     has_names = recipe.name_rules is not None
     is_used = {"distance": isinstance(recipe.sketch, SimHash), "penalty": has_names, "differs": has_names}
     is_used["below_threshold"] = verdicts.below is not None
-    kept = space.growing(np.bool_)
-    columns = {name: space.growing(kind) for name, kind in _OF_REMOVED.items() if is_used.get(name, True)}
+    kinds = {"kept": np.bool_, **_OF_REMOVED}
+    columns = {name: space.growing(kind) for name, kind in kinds.items() if is_used.get(name, True)}
     for some in slices(len(collapsed.first), _ROWS_AT_ONCE):
         first, position = collapsed.first[some], collapsed.position[some]
         first_kept = np.ones(len(first), bool)
         searched = position >= 0
         first_kept[searched] = verdicts.states[position[searched]] == KEPT
         stays = (first == np.arange(some.start, some.stop)) & first_kept
-        kept.append(stays)
+        columns["kept"].append(stays)
         removed = np.flatnonzero(~stays)
         # A copy of a kept document is removed by it; a copy of a removed one, by the same document as that one.
         against = first[removed]
@@ -464,7 +464,6 @@ def _spread(collapsed: Collapsed, recipe: Recipe, verdicts: Verdicts, num_measur
                 columns[name].append(found)
     taken: dict[str, Any] = dict.fromkeys(_OF_REMOVED) | {name: column.take() for name, column in columns.items()}
     return Decision(
-        kept=kept.take(),
         **taken,
         num_candidates=verdicts.num_considered if isinstance(recipe.sketch, MinHash) else None,
         num_measured=num_measured,

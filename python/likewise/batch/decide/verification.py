@@ -130,15 +130,21 @@ class Verifier:
         self, later: NDArray[np.uint32], earlier: NDArray[np.uint32], rules: MatchRules
     ) -> NDArray[np.float64]:
         """Return exact similarities that reach the threshold, with margin and penalty; NaN for others."""
-        if not len(later):
-            return np.zeros(0)
-        positions = self._distinct(later, earlier)
-        if self._bytes_of(positions) > self._budget and len(later) > 1:
-            middle = len(later) // 2
-            halves = [slice(0, middle), slice(middle, None)]
-            return np.concatenate([self.similarities(later[half], earlier[half], rules) for half in halves])
-        self._load(positions, len(later))
-        return self._measure(later, earlier, rules)
+        found = [self._measure(later[part], earlier[part], rules) for part in self._loaded(later, earlier)]
+        return np.concatenate([np.zeros(0), *found])
+
+    def _loaded(self, later: NDArray[np.uint32], earlier: NDArray[np.uint32]) -> Iterator[slice]:
+        """Yield the pairs in halves that the budget allows, in order, while their sets are loaded."""
+        parts = [slice(0, len(later))] if len(later) else []
+        while parts:
+            part = parts.pop()
+            positions, num = self._distinct(later[part], earlier[part]), part.stop - part.start
+            if self._bytes_of(positions) > self._budget and num > 1:
+                middle = part.start + num // 2
+                parts += [slice(middle, part.stop), slice(part.start, middle)]
+                continue
+            self._load(positions, num)
+            yield part
 
     def _measure(
         self,
@@ -164,20 +170,13 @@ class Verifier:
         self, later: NDArray[np.uint32], earlier: NDArray[np.uint32], *, penalties_only: bool = False
     ) -> tuple[NDArray[np.float64], NDArray[np.uint8]]:
         """Return the additional similarity that each pair needs because its names differ, and in what it differs."""
-        if self._recipe.name_rules is None or not len(later):
-            return np.zeros(len(later)), np.zeros(len(later), np.uint8)
-        positions = self._distinct(later, earlier)
-        if self._bytes_of(positions) > self._budget and len(later) > 1:
-            middle = len(later) // 2
-            halves = [slice(0, middle), slice(middle, None)]
-            found = [self.differences(later[half], earlier[half], penalties_only=penalties_only) for half in halves]
-            return np.concatenate([one for one, _ in found]), np.concatenate([two for _, two in found])
-        self._load(positions, len(later))
-        penalty, bits = self._sets.differences(
-            later, earlier, frozen(self._slot_of), penalties_only=penalties_only, threads=self._threads
-        )
+        penalty, bits = np.zeros(len(later)), np.zeros(len(later), np.uint8)
+        for part in self._loaded(later, earlier) if self._recipe.name_rules is not None else ():
+            penalty[part], bits[part] = self._sets.differences(
+                later[part], earlier[part], frozen(self._slot_of), penalties_only=penalties_only, threads=self._threads
+            )
         # Names may be read for other rules than this.
-        return np.asarray(penalty) * (self._recipe.siblings is not None), np.asarray(bits)
+        return penalty * (self._recipe.siblings is not None), bits
 
     def num_features(self, later: NDArray[np.uint32], earlier: NDArray[np.uint32]) -> NDArray[np.uint32]:
         """Return the number of distinct features of the smaller document of each pair."""
