@@ -1,6 +1,7 @@
 """The rule on siblings of a form, from docs/developers/definitions.md, on plain strings."""
 
 import itertools
+import re
 from collections import Counter, defaultdict
 
 from tests.oracle.weights import idf
@@ -11,15 +12,15 @@ BEFORE, AFTER = ("before",), ("after",)
 
 
 def character_pairs(token):
-    """Return the hashed pairs of characters of a token, numbers from 0 to 63."""
-    codes = [ord(c) for c in token]
+    """Return the hashed pairs of characters before the first digit of a token, numbers from 0 to 63."""
+    codes = [ord(c) for c in re.split("[0-9]", token)[0]]
     numbers = [(a * 0x110000 + b) * 0x9E3779B97F4A7C15 % 2**64 for a, b in itertools.pairwise(codes)]
     return {number >> 58 for number in numbers}
 
 
 def are_alike(a, b):
     a, b = character_pairs(a), character_pairs(b)
-    return 2 * len(a & b) / (len(a) + len(b)) >= 0.6
+    return 2 * len(a & b) / (len(a) + len(b)) >= 0.6 and len(a ^ b) <= 6
 
 
 def has_digit(token):
@@ -74,7 +75,7 @@ class Names:
 
     def left_of_lead(self, a, b):
         own = [
-            [t for t in one[:LEAD] if character_pairs(t) and not has_digit(t) and t not in other]
+            [t for t in one[:LEAD] if character_pairs(t) and t not in other]
             for one, other in ((a, b[:WINDOW]), (b, a[:WINDOW]))
         ]
         return [[t for t in own[i] if not any(are_alike(t, u) for u in own[1 - i])] for i in (0, 1)]

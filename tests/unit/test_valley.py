@@ -199,15 +199,23 @@ def form(relatives):
     ]
 
 
-def test_documents_of_one_form_need_more_the_more_relatives_they_have():
-    choices = [found(form(relatives)) for relatives in (1.0, 1.3, 1.5, 1.6, 1.7, 1.9, 5.0)]
+def test_documents_of_one_form_need_more_the_more_of_them_have_several_relatives():
+    numbers = (1.0, 1.08, 1.15, 1.2, 1.3, 1.5, 5.0)
+    choices = [found(form(relatives)) for relatives in numbers]
     assert [choice.reason for choice in choices] == ["no valley"] * 2 + ["one form"] * 5
     thresholds = [choice.threshold for choice in choices]
     assert thresholds == sorted(thresholds)
     assert (thresholds[:2], thresholds[5:]) == ([0.55, 0.55], [1.0, 1.0])
     assert all(0.55 < threshold < 1.0 for threshold in thresholds[2:5])
-    assert [told(choice) for choice in choices] == [oracle.valley(form(n)) for n in (1.0, 1.3, 1.5, 1.6, 1.7, 1.9, 5.0)]
+    assert [told(choice) for choice in choices] == [oracle.valley(form(n)) for n in numbers]
     facts = choices[5].to_dict() | {
         "measure": "jaccard", "weights": "idf", "num_sampled": 3000, "num_documents": 3000
     }  # fmt: skip
     assert "of one form" in choice_lines(facts)[0]
+
+
+def test_few_documents_with_many_relatives_are_not_a_collection_of_one_form():
+    # As copies of a notice: on average, a document has more than two.
+    pairs = form(1.0) + [(0.3, document, 40) for document in range(100)]
+    assert found(pairs).reason == "no valley"
+    assert told(found(pairs)) == oracle.valley(pairs)

@@ -42,10 +42,10 @@ FEW_PAIRS, NO_VALLEY, ONE_FORM = REASONS = "few pairs", "no valley", "one form"
 # The threshold without a valley, in bins: of few similar documents; without a gap, and what a usual document needs.
 _OF_FEW_PAIRS = 500
 _WITHOUT_GAP, _REQUIRED_WITHOUT_GAP = 550, 650
-# Where the density falls between these to less than half, a third below the threshold, it rises by so much, in bins,
-# while the similar documents of one that has any become these many more, in tenths.
+# Where the density falls between these to less than half, the threshold rises by so much, in bins, while the documents
+# with several similar ones become so many more of those with any, in tenths: a mean would follow the few with dozens.
 _FALLING = (600, 800)
-_OF_FAMILIES, _FEWEST_RELATIVES, _MORE_RELATIVES = 450, 14, 4
+_OF_FAMILIES, _FEWEST_IN_FAMILIES, _MORE_IN_FAMILIES = 450, 1, 3
 
 
 class Valley(NamedTuple):
@@ -224,9 +224,9 @@ def _choice(
         return _of_scale(place, measure), None, clarity
     more = 0
     if falls:
-        least = _LOWEST - _HALF_WIDTH
-        num_pairs, num_documents = int(weights[bins >= least].sum()), int((highest >= least).sum())
-        share = (10 * num_pairs - _FEWEST_RELATIVES * num_documents) / (_MORE_RELATIVES * num_documents)
+        num_similar = np.bincount(document, weights * (bins >= _LOWEST - _HALF_WIDTH))
+        num_documents, num_several = int((num_similar > 0).sum()), int((num_similar > 1).sum())
+        share = (10 * num_several - _FEWEST_IN_FAMILIES * num_documents) / (_MORE_IN_FAMILIES * num_documents)
         more = round(_OF_FAMILIES * min(1.0, max(0.0, share)))
     strict = min(_of_scale(_WITHOUT_GAP + more, measure), _of_scale(_REQUIRED_WITHOUT_GAP + more, measure) - margin)
     strict = max(_of_scale(_CENTER, measure), strict)

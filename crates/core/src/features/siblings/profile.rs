@@ -41,10 +41,9 @@ impl Form {
     }
 }
 
-/// Bits of the header: four for the rarity of each of the `LEAD` tokens, one that tells whether it may name, and one
-/// that tells whether the weights of features are their rarity.
-const MAY_NAME: u32 = 4 * LEAD as u32;
-const BY_RARITY: u32 = MAY_NAME + LEAD as u32;
+/// Bits of the header: four for the rarity of each of the `LEAD` tokens, and one that tells whether the weights of
+/// features are their rarity.
+const BY_RARITY: u32 = 4 * LEAD as u32;
 const HEADER: usize = 3;
 /// Bits of the number of tokens; the number of repeated ones is above them.
 const TOKENS_BITS: u32 = 40;
@@ -52,8 +51,7 @@ const TOKENS_BITS: u32 = 40;
 /// Reads the names of documents from their tokens, reusing its memory.
 #[derive(Debug, Default)]
 pub(crate) struct NameReader {
-    header: u64,
-    /// Pairs of characters in each of the first tokens.
+    /// Pairs of characters in each of the first tokens; none if it names nothing.
     pairs: Vec<u64>,
     /// Whether each token holds a digit or is a number, as flags of its hash, and how it begins, in the lower half.
     flags: Vec<u64>,
@@ -109,7 +107,6 @@ fn holds_digit(bytes: u64) -> bool {
 impl NameReader {
     /// Begins a document.
     pub(crate) fn clear(&mut self) {
-        self.header = 0;
         self.pairs.clear();
         self.flags.clear();
         self.tokens.clear();
@@ -121,11 +118,10 @@ impl NameReader {
         let num_seen = self.flags.len();
         self.flags
             .extend(tokens.clone().map(|(text, len)| flags_of(text, len)));
-        for (place, (text, len)) in (num_seen..LEAD).zip(tokens) {
-            let pairs = pairs_of(&String::from_utf8_lossy(&text[..len]));
-            let may_name = pairs != 0 && self.flags[place] & DIGIT == 0;
-            self.header |= u64::from(may_name) << (MAY_NAME + place as u32);
-            self.pairs.push(pairs);
+        for (_, (text, len)) in (num_seen..LEAD).zip(tokens) {
+            // A version changes the digits of a name, such as `python3`.
+            let stem = text[..len].split(u8::is_ascii_digit).next();
+            self.pairs.push(pairs_of(stem.unwrap_or_default()));
         }
     }
 
@@ -168,7 +164,7 @@ impl NameReader {
             }
         }
         let (named, of_repeated) = rarities.split_at(num_named);
-        let mut header = self.header | u64::from(by_rarity) << BY_RARITY;
+        let mut header = u64::from(by_rarity) << BY_RARITY;
         for (place, &rarity) in named.iter().enumerate() {
             header |= u64::from(rarity) << (4 * place);
         }
@@ -281,7 +277,8 @@ fn beginning_of(token: &[u8]) -> u64 {
 }
 
 /// Returns a bit for each pair of consecutive characters of a token, hashed.
-fn pairs_of(token: &str) -> u64 {
+fn pairs_of(token: &[u8]) -> u64 {
+    let token = String::from_utf8_lossy(token);
     let scalars = || token.chars().map(u64::from);
     let pairs = scalars().zip(scalars().skip(1));
     let pairs = pairs.map(|(a, b)| (a * 0x11_0000 + b).wrapping_mul(GOLDEN) >> 58);
@@ -353,13 +350,12 @@ impl Names {
 
     /// Returns the places, as bits, of the first tokens that may name this document and are new to the other.
     fn new_to(&self, other: &Names) -> u32 {
-        let mut new = 0;
-        for (place, token) in self.lead().iter().take(LEAD).enumerate() {
-            if self.0[0] >> (MAY_NAME + place as u32) & 1 == 1 && !other.lead().contains(token) {
-                new |= 1 << place;
-            }
-        }
-        new
+        let is_new = |&(place, token): &(usize, &u64)| {
+            self.pairs(place) != 0 && !other.lead().contains(token)
+        };
+        let lead = self.lead().iter().take(LEAD).enumerate();
+        lead.filter(is_new)
+            .fold(0, |new, (place, _)| new | 1 << place)
     }
 }
 
@@ -466,11 +462,15 @@ fn slot_penalty(num_slots: usize, num_equal: usize) -> f64 {
     num_slots.saturating_sub(num_equal) as f64 / (2 * (num_slots + EQUAL_SLOTS)) as f64
 }
 
-/// Whether two tokens share most of their pairs of characters: a Dice coefficient of 0.6.
+/// Whether two tokens share most of their pairs of characters, with a Dice coefficient of 0.6, and differ in few.
 #[inline]
 fn are_alike(a: u64, b: u64) -> bool {
-    10 * (a & b).count_ones() >= 3 * (a.count_ones() + b.count_ones())
+    let is_most = 10 * (a & b).count_ones() >= 3 * (a.count_ones() + b.count_ones());
+    is_most && (a ^ b).count_ones() <= MOST_PAIRS
 }
+
+/// Two characters that swap their places change so many pairs. Long names with a part of their own differ in more.
+const MOST_PAIRS: u32 = 6;
 
 /// Returns the number of elements in both ascending lists; those with the same bits from `bit` on count once.
 fn num_shared(a: &[u64], b: &[u64], bit: u32) -> usize {

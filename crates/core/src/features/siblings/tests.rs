@@ -47,6 +47,10 @@ fn a_swapped_subject_counts_and_a_changed_word_or_number_does_not() {
     assert_eq!(of("bucket", "bucktet"), lowest);
     assert_eq!(of("bucket", "buckets"), lowest);
     assert_eq!(of("bucket2", "bucket3"), lowest);
+    assert_eq!(of("bucket2", "function2"), rare + 0.3);
+    // Long names share most of their letters, and differ in a part.
+    assert_eq!(of("read_only_bucket", "read_olny_buckets"), lowest);
+    assert_eq!(of("preferred_width", "preferred_height"), rare + 0.3);
     // A word that only one has, in titles and in longer texts.
     assert_eq!(of("bucket", "bucket of logs"), rare);
     let longer = |text: &str| names(&format!("{} and returns no more than that", form(text)));
