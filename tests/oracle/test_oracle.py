@@ -60,7 +60,9 @@ def test_ignorables_against_a_regular_expression_library():
     regex = pytest.importorskip("regex")
     ignorable = regex.compile(r"\p{Default_Ignorable_Code_Point}")
     for point in [*range(0xD800), *range(0xE000, 0x110000)]:
-        assert bool(ignorable.match(chr(point))) == is_ignorable(chr(point)), hex(point)
+        # Tatweel (U+0640) lengthens a letter, and is ignored too.
+        expected = bool(ignorable.match(chr(point))) or point == 0x640
+        assert is_ignorable(chr(point)) == expected, hex(point)
 
 
 @pytest.mark.parametrize(
