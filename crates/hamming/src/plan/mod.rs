@@ -21,7 +21,7 @@ mod survey_tests;
 mod tests;
 
 use crate::distance::Fingerprints;
-use completeness::escape;
+use completeness::is_complete;
 use likewise_core::error::{Error, invalid_if};
 
 pub use blocks::Division;
@@ -118,9 +118,25 @@ impl SearchPlan {
     }
 
     /// Creates the plan with these keys for fingerprints of `bits` bits; without keys, it is a scan. Cost: microseconds
-    /// for disjoint keys; for overlapping ones, an exact search over the sets of positions in the same keys, which is
+    /// for disjoint keys; for overlapping ones, a search over the sets of positions in the same keys, which is
     /// abandoned after a million steps.
     pub fn new(bits: u32, within: u32, keys: Vec<Key>) -> Result<Self, Error> {
+        let plan = SearchPlan::checked_before(bits, within, keys)?;
+        let num_keys = plan.keys.len();
+        invalid_if(num_keys > MAX_KEYS, "keys", || {
+            format!("{num_keys} are more than the {MAX_KEYS} that can be checked")
+        })?;
+        invalid_if(
+            num_keys > 0 && !is_complete(within, &plan.keys),
+            "keys",
+            || format!("are not complete within {within}, or overlap too much to be checked"),
+        )?;
+        Ok(plan)
+    }
+
+    /// Same as [`SearchPlan::new`] for keys of a plan that a file holds: only that they fit in the fingerprints is
+    /// checked.
+    pub fn checked_before(bits: u32, within: u32, keys: Vec<Key>) -> Result<Self, Error> {
         if !(1..=MAX_BITS).contains(&bits) {
             return Err(Error::invalid("bits", format!("{bits} is outside 1..=256")));
         }
@@ -131,25 +147,7 @@ impl SearchPlan {
         for (index, key) in plan.keys.iter().enumerate() {
             plan.check_key(index, key)?;
         }
-        if plan.keys.is_empty() {
-            return Ok(plan);
-        }
-        match escape(within, &plan.keys)? {
-            None => Ok(plan),
-            Some(errors) => {
-                let positions: Vec<String> = (0..bits)
-                    .filter(|&bit| errors.contains(bit))
-                    .map(|bit| bit.to_string())
-                    .collect();
-                Err(Error::invalid(
-                    "keys",
-                    format!(
-                        "are not complete within {within}: codes that differ in the bits {} are found by none of them",
-                        positions.join(", ")
-                    ),
-                ))
-            }
-        }
+        Ok(plan)
     }
 
     fn check_key(&self, index: usize, key: &Key) -> Result<(), Error> {
@@ -178,14 +176,14 @@ impl SearchPlan {
         if within >= self.within {
             return radii;
         }
-        let is_complete = |radii: &[Option<u32>]| {
+        let is_enough = |radii: &[Option<u32>]| {
             let keys: Vec<Key> = self
                 .keys
                 .iter()
                 .zip(radii)
                 .filter_map(|(key, radius)| radius.map(|radius| Key { radius, ..*key }))
                 .collect();
-            !keys.is_empty() && matches!(escape(within, &keys), Ok(None))
+            is_complete(within, &keys)
         };
         loop {
             let mut order: Vec<usize> = (0..radii.len()).filter(|&i| radii[i].is_some()).collect();
@@ -193,7 +191,7 @@ impl SearchPlan {
             let smaller = order.into_iter().find_map(|index| {
                 let mut smaller = radii.clone();
                 smaller[index] = radii[index].and_then(|radius| radius.checked_sub(1));
-                is_complete(&smaller).then_some(smaller)
+                is_enough(&smaller).then_some(smaller)
             });
             match smaller {
                 Some(smaller) => radii = smaller,

@@ -226,7 +226,6 @@ impl<'a> WidthSearch<'a> {
 mod tests {
     use super::*;
     use crate::plan::SearchPlan;
-    use crate::plan::completeness::is_evident;
 
     #[test]
     fn every_design_is_complete() {
@@ -252,11 +251,6 @@ mod tests {
                 assert_eq!(proposed, Ok(()));
                 assert!(!found.is_empty());
                 for design in found {
-                    assert!(
-                        is_evident(within, &design.keys),
-                        "{bits} {within} {}",
-                        design.name
-                    );
                     let plan = SearchPlan::new(bits, within, design.keys.clone());
                     assert!(plan.is_ok(), "{bits} {within} {}: {plan:?}", design.name);
                 }

@@ -1,6 +1,8 @@
 //! Plans compared with every pattern of errors.
 
-use super::completeness::escape;
+use super::blocks::Division;
+use super::completeness::is_complete;
+use super::families::{chosen_blocks, ring};
 use super::{Key, SearchPlan};
 use likewise_core::testing::Random;
 
@@ -77,19 +79,10 @@ fn random_sets_are_judged_as_enumeration_judges_them() {
             })
             .collect();
         let expected = escapes_by_enumeration(bits, within, &keys);
-        match escape(within, &keys).unwrap() {
-            None => {
-                assert!(!expected, "{bits} {within} {keys:?}");
-                complete += 1;
-            }
-            Some(errors) => {
-                assert!(expected, "{bits} {within} {keys:?}");
-                let weight: u32 = errors.mask.iter().map(|word| word.count_ones()).sum();
-                assert!(weight <= within);
-                assert!(!keys.iter().any(|key| key.finds(&errors.mask)));
-                incomplete += 1;
-            }
-        }
+        let found = is_complete(within, &keys);
+        assert_eq!(found, !expected, "{bits} {within} {keys:?}");
+        complete += u32::from(found);
+        incomplete += u32::from(!found);
     }
     assert!(
         complete > 100 && incomplete > 100,
@@ -113,16 +106,74 @@ fn many_small_overlapping_keys_are_judged_as_enumeration_judges_them() {
             })
             .collect();
         let within = 3 + random.below(3) as u32;
-        let found = escape(within, &keys).unwrap().is_some();
+        let found = is_complete(within, &keys);
         assert_eq!(
             found,
-            escapes_by_enumeration(bits, within, &keys),
+            !escapes_by_enumeration(bits, within, &keys),
             "{within} {keys:?}"
         );
-        complete += u32::from(!found);
-        incomplete += u32::from(found);
+        complete += u32::from(found);
+        incomplete += u32::from(!found);
     }
     assert!(complete > 50 && incomplete > 50, "{complete} {incomplete}");
+}
+
+#[test]
+fn whole_and_broken_families_are_judged_as_enumeration_judges_them() {
+    let mut random = Random::new(11);
+    let (mut complete, mut incomplete) = (0, 0);
+    for round in 0..900 {
+        let bits = 10 + random.below(4) as u32;
+        let num_blocks = 3 + random.below(3) as u32;
+        let chosen = 1 + random.below(num_blocks as usize - 1) as u32;
+        let radius = random.below(3) as u32;
+        let division = Division::Contiguous;
+        let designed = 1 + random.below(4) as u32;
+        let mut keys = match round % 2 {
+            0 => ring(&division, bits, num_blocks, chosen, designed).keys,
+            _ => chosen_blocks(&division, bits, num_blocks, chosen, radius).keys,
+        };
+        // Half of them are broken: a key is missing, duplicated, or has another radius or position.
+        if random.below(2) == 0 {
+            let place = random.below(keys.len());
+            match random.below(4) {
+                0 => drop(keys.remove(place)),
+                1 => keys[place] = keys[0],
+                2 => keys[place].radius = random.below(2) as u32,
+                _ => keys[place].mask[0] ^= 1 << random.below(bits as usize),
+            }
+        }
+        for within in 1..=5 {
+            let found = is_complete(within, &keys);
+            assert_eq!(
+                found,
+                !escapes_by_enumeration(bits, within, &keys),
+                "{bits} {within} {keys:?}"
+            );
+            complete += u32::from(found);
+            incomplete += u32::from(!found);
+        }
+    }
+    assert!(
+        complete > 1000 && incomplete > 1000,
+        "{complete} {incomplete}"
+    );
+}
+
+#[test]
+fn every_family_is_complete_as_far_as_it_reaches() {
+    let division = Division::Contiguous;
+    for within in 1..=24 {
+        for keys in [
+            chosen_blocks(&division, 128, within + 1, 1, 0).keys,
+            chosen_blocks(&division, 128, within + 2, 2, 0).keys,
+            ring(&division, 128, 9, 4, within).keys,
+        ] {
+            assert!(is_complete(within, &keys), "{within}");
+        }
+        let most = chosen_blocks(&division, 128, within + 2, 2, 0).keys;
+        assert!(!is_complete(within + 1, &most));
+    }
 }
 
 #[test]
