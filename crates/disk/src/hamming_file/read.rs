@@ -122,7 +122,7 @@ impl Reader {
                 radius: key.radius,
             })
             .collect();
-        let plan = SearchPlan::checked_before(description.bits, description.within, keys)
+        let plan = SearchPlan::new(description.bits, description.within, keys)
             .map_err(|e| damaged(format!("its plan is not valid: {e}")))?;
         let tail_rows = self.sections.bytes_of("tail_rows", description.tail_rows)?;
         let parts = SetParts {

@@ -2,8 +2,7 @@
 //!
 //! A key is a set of bit positions, searched within its own radius around the query's value. Scans, neighbor probing,
 //! permuted tables (Manku, Jain, Das Sarma: Detecting near-duplicates for web crawling, WWW 2007) and multi-index
-//! hashing (Norouzi, Punjani, Fleet, PAMI 2014) are special cases of such sets. A [`SearchPlan`] is a set that has been
-//! checked.
+//! hashing (Norouzi, Punjani, Fleet, PAMI 2014) are special cases of such sets. A [`SearchPlan`] is such a set.
 
 mod blocks;
 mod completeness;
@@ -34,8 +33,6 @@ pub const MAX_BITS: u32 = 256;
 /// Maximum number of fingerprints in an index: rows are 32-bit numbers.
 pub const MAX_INDEXED: u64 = u32::MAX as u64 - 1;
 pub const MAX_JOINED: u64 = 1 << 31;
-/// Maximum number of keys of a plan; larger sets are rejected unchecked.
-pub const MAX_KEYS: usize = 1024;
 
 /// A key: a set of bit positions (bit i is bit i % 64 of word i / 64), and the radius searched around its value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -90,7 +87,7 @@ impl Key {
     }
 }
 
-/// Keys that together find every pair within `within`, which has been checked. A plan without keys is the scan.
+/// Keys that together find every pair within `within`. A plan without keys is the scan.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SearchPlan {
     pub bits: u32,
@@ -117,26 +114,9 @@ impl SearchPlan {
         Ok(())
     }
 
-    /// Creates the plan with these keys for fingerprints of `bits` bits; without keys, it is a scan. Cost: microseconds
-    /// for disjoint keys; for overlapping ones, a search over the sets of positions in the same keys, which is
-    /// abandoned after a million steps.
+    /// Creates the plan with these keys for fingerprints of `bits` bits; without keys, it is a scan. The keys must be
+    /// complete, as a family is by its counting argument: only that they fit in the fingerprints is checked.
     pub fn new(bits: u32, within: u32, keys: Vec<Key>) -> Result<Self, Error> {
-        let plan = SearchPlan::checked_before(bits, within, keys)?;
-        let num_keys = plan.keys.len();
-        invalid_if(num_keys > MAX_KEYS, "keys", || {
-            format!("{num_keys} are more than the {MAX_KEYS} that can be checked")
-        })?;
-        invalid_if(
-            num_keys > 0 && !is_complete(within, &plan.keys),
-            "keys",
-            || format!("are not complete within {within}, or overlap too much to be checked"),
-        )?;
-        Ok(plan)
-    }
-
-    /// Same as [`SearchPlan::new`] for keys of a plan that a file holds: only that they fit in the fingerprints is
-    /// checked.
-    pub fn checked_before(bits: u32, within: u32, keys: Vec<Key>) -> Result<Self, Error> {
         if !(1..=MAX_BITS).contains(&bits) {
             return Err(Error::invalid("bits", format!("{bits} is outside 1..=256")));
         }
@@ -148,6 +128,11 @@ impl SearchPlan {
             plan.check_key(index, key)?;
         }
         Ok(plan)
+    }
+
+    /// Whether the keys find every pair; false also where millions of steps do not settle it.
+    pub fn is_complete(&self) -> bool {
+        self.keys.is_empty() || is_complete(self.within, &self.keys)
     }
 
     fn check_key(&self, index: usize, key: &Key) -> Result<(), Error> {

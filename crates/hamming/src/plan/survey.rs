@@ -106,13 +106,11 @@ fn keep_faster(plans: &mut Vec<PricedPlan>) {
 /// Returns the plan chosen for a collection, or `None` if nothing fits in the memory.
 pub fn choose_plan(request: &SurveyRequest, cancel: &AtomicBool) -> Result<Option<SearchPlan>> {
     let survey = survey(request, cancel)?;
-    // Every family is complete by its counting argument.
-    let plan = |index: usize| SearchPlan {
-        bits: request.collection.bits,
-        within: request.within,
-        keys: survey.plans[index].keys.clone(),
+    let plan = |index: usize| {
+        let keys = survey.plans[index].keys.clone();
+        SearchPlan::new(request.collection.bits, request.within, keys)
     };
-    Ok(survey.chosen.map(plan))
+    survey.chosen.map(plan).transpose()
 }
 
 fn check(request: &SurveyRequest) -> Result<()> {
