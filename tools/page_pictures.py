@@ -92,11 +92,6 @@ def visit(page: Page, base: str, folder: Path, look: str, wanted: set[str]) -> N
     page.click("[data-rows] a.id >> nth=3")
     if is_wanted("group"):
         shoot(page, "group", look)
-    if is_wanted("matrix"):
-        page.get_by_text("All pairs", exact=True).first.scroll_into_view_if_needed()
-        page.mouse.wheel(0, 3000)
-        page.wait_for_timeout(150)
-        shoot(page, "matrix", look)
     # A pair that differs: an equal copy shows nothing.
     page.locator("[data-rows] tbody tr", has_text=re.compile(r"\b0\.9")).first.locator("a.id").first.click()
     if is_wanted("pair"):

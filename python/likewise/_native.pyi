@@ -8,7 +8,7 @@ unusable documents `likewise.errors.InvalidInput`.
 Over 400 lines, since a native module has one stub, which `make lint` compares with it.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from os import PathLike
 from pathlib import Path
 from typing import Any, Protocol, TypeAlias, final, type_check_only
@@ -1064,8 +1064,8 @@ class HammingSet:
         Row of each, ascending; its position where None.
     with_rows : bool
         Whether rows are kept.
-    keys : list of (mask, radius), optional
-        Of each table, the mask as four words; no table at all is the scan. The cheapest plan where None.
+    scan : bool
+        Whether there are no tables. The cheapest plan where not.
     """
 
     def __new__(
@@ -1076,7 +1076,7 @@ class HammingSet:
         within: int,
         rows: Buffer | None = None,
         with_rows: bool = True,
-        keys: Sequence[tuple[Sequence[int], int]] | None = None,
+        scan: bool = False,
         memory_bytes: float | None = None,
         threads: int = 1,
     ) -> HammingSet: ...
@@ -1137,16 +1137,6 @@ def stream_joined_fingerprints(
 ) -> None:
     """Call `consumer` with left (uint32), right (uint32) and distance (uint16), at most 65,536 pairs at a time."""
 
-def plan_hamming_file(
-    source: tuple[Path, int, int, Buffer],
-    bits: int,
-    *,
-    within: int,
-    with_rows: bool = True,
-    memory_bytes: float | None = None,
-) -> list[tuple[list[int], int]]:
-    """Return the keys of the cheapest plan for a flat file: path, first byte, fingerprints, rows of empty texts."""
-
 def build_hamming_file(
     source: tuple[Path, int, int, Buffer],
     bits: int,
@@ -1155,14 +1145,14 @@ def build_hamming_file(
     ids: bytes | None = None,
     *,
     within: int,
-    keys: Sequence[tuple[Sequence[int], int]],
+    table_bytes: float | None,
     with_rows: bool,
     memory_bytes: int,
     check: Callable[[int, int], None],
     progress: Callable[[int, int], None],
     threads: int = 1,
-) -> None:
-    """Build an index file out of core.
+) -> bool:
+    """Build an index file out of core, unless the cheapest plan has no tables; return whether it was built.
 
     `check` is told the bytes of the file and of what stands beside it, before anything is written; `progress` the rows
     read and to be read.

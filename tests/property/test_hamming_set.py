@@ -14,13 +14,13 @@ codes = st.integers(0, 2**64 - 1) | st.sampled_from([0, 1, 3, 7, 2**63, 2**64 - 
 class Changes(RuleBasedStateMachine):
     """Additions, removals and searches; batches large enough for merges; files in between."""
 
-    @initialize(start=st.lists(codes, max_size=30), within=st.sampled_from([0, 2, 3, 6]), scans=st.booleans())
-    def begin(self, start, within, scans):
+    @initialize(start=st.lists(codes, max_size=30), within=st.sampled_from([0, 2, 3, 6, 40]))
+    def begin(self, start, within):
         self.within = within
         self.model = dict(enumerate(start))
         self.next_row = len(start)
         words = np.array(start, np.uint64)
-        self.index = HammingIndex(words, within=within, plan=[] if scans else None, threads=1)
+        self.index = HammingIndex(words, within=within, threads=1)
 
     def take(self, words):
         rows = self.index.add(words)

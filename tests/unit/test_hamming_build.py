@@ -77,24 +77,21 @@ def test_skewed_fingerprints_get_the_plan_that_they_get_in_memory(tmp_path):
     for within in (1, 4):
         HammingIndex.build(tmp_path / "codes", tmp_path / "built", within)
         assert (tmp_path / "built").read_bytes() == saved(tmp_path, codes, within=within)
-    plan = [((1 << 20) - 1, 1), (((1 << 64) - 1) ^ ((1 << 20) - 1), 2)]
-    HammingIndex.build(tmp_path / "codes", tmp_path / "built", 4, plan=plan)
-    assert (tmp_path / "built").read_bytes() == saved(tmp_path, codes, within=4, plan=plan)
 
 
 def test_where_no_table_helps_the_file_is_scanned(tmp_path, monkeypatch):
     codes = as_words(codes_of("clustered", 400, 64), 64)
     np.save(tmp_path / "codes.npy", codes)
-    built = HammingIndex.build(tmp_path / "codes.npy", tmp_path / "built", 30, ids=False, plan=[])
+    built = HammingIndex.build(tmp_path / "codes.npy", tmp_path / "built", 40, ids=False)
     assert built.stats["keys"] == []
-    assert (tmp_path / "built").read_bytes() == saved(tmp_path, codes, False, 30, plan=[])
+    assert (tmp_path / "built").read_bytes() == saved(tmp_path, codes, False, 40)
     huge(tmp_path / "huge", 1 << 30)
     # However full this machine's disk is.
     monkeypatch.setattr(shutil, "disk_usage", lambda _: namedtuple("Usage", "free")(1 << 40))
     with pytest.raises(
-        InvalidParameter, match="memory: no table reduces the work within 3, and comparing all pairs needs"
+        InvalidParameter, match="memory: no table reduces the work within 40, and comparing all pairs needs"
     ):
-        HammingIndex.build(tmp_path / "huge", tmp_path / "built", plan=[])
+        HammingIndex.build(tmp_path / "huge", tmp_path / "built", 40)
 
 
 def test_progress_is_told_and_an_error_in_it_leaves_nothing(tmp_path):
@@ -149,7 +146,6 @@ def test_what_is_given_wrongly_is_named(tmp_path):
         ({"memory": "1MB"}, "memory"),
         ({"table_memory": 10}, "table_memory"),
         ({"ids": ["a"]}, "ids"),
-        ({"plan": [(1, 0)]}, "plan"),
         ({"threads": 0}, "threads"),
     ]:
         with pytest.raises(InvalidParameter) as caught:

@@ -8,14 +8,14 @@ import pytest
 
 import likewise
 from likewise import HammingIndex, InvalidInput, Recipe
-from tests.unit.test_hamming_index import as_words, codes_of, even_keys, lists
+from tests.unit.test_hamming_index import as_words, codes_of, lists
 
 
 @pytest.mark.parametrize("bits", [32, 64, 128])
 def test_everything_comes_back(tmp_path, bits):
     codes = codes_of("clustered", 5000, bits)
     ids = [f"doc {i}" for i in range(5000)]
-    index = HammingIndex(as_words(codes[:3000], bits), ids=ids[:3000], bits=bits, plan=even_keys(bits, 3, 3))
+    index = HammingIndex(as_words(codes[:3000], bits), ids=ids[:3000], bits=bits)
     index.add(as_words(codes[3000:], bits), ids=ids[3000:])
     index.remove(ids[10:20])
     path = tmp_path / "a.lw"
@@ -37,7 +37,7 @@ def test_scanned_sets_and_sets_without_rows_come_back(tmp_path):
     codes = codes_of("clustered", 700, 64)
     words = as_words(codes, 64)
     for number, index in enumerate(
-        [HammingIndex(words, plan=[], within=9), HammingIndex(words, ids=False), HammingIndex(within=2)]
+        [HammingIndex(words, within=40), HammingIndex(words, ids=False), HammingIndex(within=2)]
     ):
         path = tmp_path / f"{number}.lw"
         index.save(path)
@@ -58,7 +58,7 @@ def test_recipe_and_empty_texts_come_back(tmp_path):
 @pytest.fixture(scope="module")
 def small(tmp_path_factory):
     codes = codes_of("clustered", 900, 64)
-    index = HammingIndex(as_words(codes[:800], 64), ids=[str(i) for i in range(800)], plan=even_keys(64, 3, 4))
+    index = HammingIndex(as_words(codes[:800], 64), ids=[str(i) for i in range(800)])
     index.add(as_words(codes[800:], 64), ids=[str(i) for i in range(800, 900)])
     index.remove(["3"])
     path = tmp_path_factory.mktemp("file") / "small.lw"
@@ -130,21 +130,22 @@ def sections_of(content):
             yield f"{name} of segment {number}", segment["rows"][name]
 
 
-@pytest.mark.parametrize(("bits", "blocks"), [(64, [(0, 26), (26, 64)]), (128, [(0, 20), (20, 128)])])
-def test_damage_is_named_by_the_first_query_that_meets_it(tmp_path, bits, blocks):
+@pytest.mark.parametrize(("bits", "within"), [(64, 1), (128, 2)])
+def test_damage_is_named_by_the_first_query_that_meets_it(tmp_path, bits, within):
     random = np.random.default_rng(7)
     codes = random.integers(0, 1 << 63, (60_000, bits // 64), dtype=np.uint64)
     # Full lines of the directory, and groups of rows.
     codes[:9000, 0] &= np.uint64(0xFFFF << 44)
     codes[20_000:30_000] = codes[30_000:40_000]
     codes = codes[:, 0] if bits == 64 else codes
-    plan = [((1 << high) - (1 << low), 0) for low, high in blocks]
     path = tmp_path / "index"
-    HammingIndex(codes, within=1, plan=plan).save(path)
+    # The plan takes the first few for uniform.
+    alone = HammingIndex(codes[:10], within=within)
+    alone.add(codes[10:])
+    alone.save(path)
     content = path.read_bytes()
     expected = lists(HammingIndex.open(path, verify=True).query_batch(codes[::7]))
     assert found_or_named(path, codes[::7]) == expected
-    alone = HammingIndex(codes, within=1, plan=plan)
     flip = np.array([1] + [0] * (bits // 64 - 1), np.uint64) if bits > 64 else np.uint64(1)
     num_sections = 0
     for name, section in sections_of(content):

@@ -55,17 +55,6 @@ def lists(found) -> list[list[tuple[int, int]]]:
     return [pairs[a:b] for a, b in itertools.pairwise(offsets)]
 
 
-def even_keys(bits: int, within: int, num_blocks: int) -> list[tuple[int, int]]:
-    radius, more = divmod(within + 1, num_blocks)
-    keys = []
-    for block in range(num_blocks):
-        low, high = block * bits // num_blocks, (block + 1) * bits // num_blocks
-        share = radius + (block < more)
-        if share:
-            keys.append(((1 << high) - (1 << low), share - 1))
-    return keys
-
-
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("bits", [32, 64, 96, 128, 256])
 def test_chosen_plan_finds_what_comparing_everything_finds(bits, kind):
@@ -82,31 +71,33 @@ def test_chosen_plan_finds_what_comparing_everything_finds(bits, kind):
 def test_few_fingerprints(n):
     codes = codes_of("clustered", n, 64)
     queries = [*codes, 5]
-    for within, num_blocks in [(0, 1), (3, 2), (3, 4)]:
-        index = HammingIndex(as_words(codes, 64), within=within, plan=even_keys(64, within, num_blocks))
+    for within in (0, 3, 10):
+        index = HammingIndex(as_words(codes, 64), within=within)
         expected = [oracle.matches(dict(enumerate(codes)), query, within) for query in queries]
         assert lists(index.query_batch(as_words(queries, 64))) == expected
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_every_number_of_blocks_and_smaller_radii(kind):
+def test_every_size_of_plan_and_smaller_radii(kind):
     codes = codes_of(kind, 1200, 64)
     held = dict(enumerate(codes))
     queries = codes[:40] + codes_of("random", 10, 64, 2)
-    for within, num_blocks in [(3, 1), (3, 2), (3, 3), (3, 4), (6, 3), (6, 4), (10, 4), (10, 5), (16, 4)]:
-        index = HammingIndex(as_words(codes, 64), within=within, plan=even_keys(64, within, num_blocks))
+    sizes = set()
+    for within, memory in itertools.product([3, 6, 10, 16], [10**6, 2 * 10**6, 3 * 10**6, 6 * 10**6]):
+        index = HammingIndex(as_words(codes, 64), within=within, memory=memory)
+        sizes.add(len(index.stats["keys"]))
         for smaller in {0, 1, within - 1, within}:
             expected = [oracle.matches(held, query, smaller) for query in queries]
-            assert lists(index.query_batch(as_words(queries, 64), smaller)) == expected, (within, num_blocks, smaller)
+            assert lists(index.query_batch(as_words(queries, 64), smaller)) == expected, (within, memory, smaller)
+    assert len(sizes) >= 3 or kind in ("templated", "constant"), sizes
 
 
 def test_every_instruction_set(isa):
     for bits, kind in [(64, "clustered"), (64, "templated"), (128, "clustered"), (32, "few")]:
         codes = codes_of(kind, 3000, bits)
         words = as_words(codes, bits).reshape(-1)
-        keys = [([mask >> s & (2**64 - 1) for s in (0, 64, 128, 192)], r) for mask, r in even_keys(bits, 5, 3)]
-        for with_keys in (keys, []):
-            native = _native.HammingSet(words, bits, within=5, keys=with_keys)
+        for scan in (False, True):
+            native = _native.HammingSet(words, bits, within=5, scan=scan)
             found = native.search(words[: 50 * -(-bits // 64)], 5)
             matches = Matches(*(np.asarray(found[i]) for i in (0, 1, 3)))
             held = dict(enumerate(codes))
@@ -269,7 +260,6 @@ def test_refusals():
         (lambda: HammingIndex(words, within=65), "within"),
         (lambda: HammingIndex(words, bits=48), "bits"),
         (lambda: HammingIndex(words + np.uint64(1 << 32), bits=32), "fingerprints"),
-        (lambda: HammingIndex(words, plan=[(0xFFFF, 0)]), "plan"),
         (lambda: HammingIndex(words, memory=10), "memory"),
         (lambda: HammingIndex(words, threads=0), "threads"),
     ]:
@@ -279,22 +269,23 @@ def test_refusals():
 
 
 def test_most_candidates_of_a_query():
-    """Four tables of 16 bits, each with a directory over its first nine bits."""
+    """Two tables of 32 bits, each with a directory over its first nine bits."""
     words = np.arange(512, dtype=np.uint64) << np.uint64(55)
-    words[:300] |= np.arange(300, dtype=np.uint64) << np.uint64(7)
-    index = HammingIndex(words, plan=even_keys(64, 3, 4), threads=1)
+    words[:300] |= np.arange(300, dtype=np.uint64) << np.uint64(23)
+    index = HammingIndex(words, within=1, threads=1)
+    assert index.stats["keys"] == [(0xFFFFFFFF, 0), (0xFFFFFFFF << 32, 0)]
     assert index.stats["most_candidates"] == 0
-    # One agrees in the highest bits, all in the next two blocks, one in the lowest; the other query meets fewer.
-    index.query_batch(np.array([5 << 7, 1 << 31], np.uint64))
-    assert index.stats["most_candidates"] == 1 + 512 + 512 + 1
-    # The first and the last 212 agree in the lowest bits.
+    # One agrees in the first bits of either key.
+    index.query_batch(np.array([(7 << 55) | (5 << 23), 511 << 23], np.uint64))
+    assert index.stats["most_candidates"] == 2
+    # The first and the last 212 agree in the low bits, one in the high bits.
     index.query(1 << 63)
-    assert index.stats["most_candidates"] == 1 + 512 + 512 + 213
-    index.query(5 << 7)
-    assert index.stats["most_candidates"] == 1238
+    assert index.stats["most_candidates"] == 1 + 213
+    index.query(5 << 23)
+    assert index.stats["most_candidates"] == 1 + 213
     index.add(words[:100])
     index.query(1 << 63)
-    assert index.stats["most_candidates"] == 1338
+    assert index.stats["most_candidates"] == 1 + 213 + 100
 
 
 def test_oversize_buckets_are_refined():
@@ -302,7 +293,9 @@ def test_oversize_buckets_are_refined():
     random = np.random.default_rng(3)
     words = random.integers(0, 1 << 64, 60_000, np.uint64)
     words[::2] = words[::2] & np.uint64((1 << 32) - 1) | np.uint64(0x1234_5678 << 32)
-    index = HammingIndex(words, plan=even_keys(64, 3, 4))
+    # So few that the plan takes them for uniform.
+    index = HammingIndex(words[:10])
+    index.add(words[10:])
     assert index.stats["largest_bucket"] > 29_000
     queries = words[:400] ^ np.uint64(1 << 20)
     index.query_batch(queries, within=1)

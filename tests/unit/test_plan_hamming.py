@@ -8,7 +8,6 @@ import re
 import numpy as np
 import pytest
 
-from likewise import HammingIndex
 from likewise.errors import InvalidParameter
 from likewise.hamming.plan import bit_statistics, plan_hamming
 from likewise.theory.textbook import textbook_searches
@@ -40,13 +39,6 @@ def test_sampled_errors_of_wide_fingerprints():
         for _ in range(200):
             errors = sum(1 << int(bit) for bit in rng.choice(128, size=10, replace=False))
             assert any((mask & errors).bit_count() <= radius for mask, radius in masks), search.name
-
-
-def test_an_incomplete_set_is_refused_with_its_errors():
-    halves = [(0xFFFFFFFF, 1), (0xFFFFFFFF << 32, 1)]
-    assert HammingIndex(within=3, plan=halves).stats["keys"] == halves
-    with pytest.raises(InvalidParameter, match="not complete within 4"):
-        HammingIndex(within=4, plan=halves)
 
 
 def test_the_textbook():

@@ -9,12 +9,13 @@ use likewise_disk::FlatFingerprints;
 use likewise_disk::hamming_file::{Damage, HammingBuild, open_hamming_set, write_hamming_set};
 use likewise_hamming::Fingerprints;
 use likewise_hamming::index::{self, Building, Matches, Reach, plan_for};
+use likewise_hamming::plan::SearchPlan;
 use pyo3::prelude::*;
 
 use crate::array::{Array, Input, take};
 use crate::door::{Dict, LONG_BYTES, Object, chosen_isa, dict_of, run, run_short};
 use crate::errors::{Failure, On, Result};
-use crate::hamming_plan::{Keys, keys_of, plan_of, take_fingerprints};
+use crate::hamming_plan::{Keys, keys_of, take_fingerprints};
 
 /// Default memory for sorting beyond the set.
 const BUILD_BYTES: usize = 1 << 30;
@@ -72,10 +73,9 @@ fn found(matches: Matches) -> Found {
 
 #[pymethods]
 impl HammingSet {
-    /// The set of these fingerprints. `keys`: (mask, radius) of each table, empty for a scan; the cheapest plan if
-    /// None.
+    /// The set of these fingerprints, by the cheapest plan or without tables.
     #[new]
-    #[pyo3(signature = (fingerprints, bits, *, within, rows=None, with_rows=true, keys=None, memory_bytes=None, threads=1))]
+    #[pyo3(signature = (fingerprints, bits, *, within, rows=None, with_rows=true, scan=false, memory_bytes=None, threads=1))]
     fn new(
         py: Python<'_>,
         fingerprints: &Object<'_>,
@@ -83,7 +83,7 @@ impl HammingSet {
         within: u32,
         rows: Option<&Object<'_>>,
         with_rows: bool,
-        keys: Option<Keys>,
+        scan: bool,
         memory_bytes: Option<f64>,
         threads: usize,
     ) -> Result<Self> {
@@ -94,9 +94,9 @@ impl HammingSet {
         // Planning for a wide radius takes dozens of milliseconds, whatever the number of fingerprints.
         let set = run(py, (64 * len).max(LONG_BYTES), |cancel| {
             let fingerprints = Fingerprints { words, bits };
-            let plan = match keys {
-                Some(keys) => plan_of(bits, within, keys)?,
-                None => plan_for(fingerprints, within, with_rows, memory_bytes, cancel)?,
+            let plan = match scan {
+                true => SearchPlan::new(bits, within, Vec::new())?,
+                false => plan_for(fingerprints, within, with_rows, memory_bytes, cancel)?,
             };
             let building = building(Run { threads, cancel }, with_rows);
             Ok(index::HammingSet::build(
@@ -291,31 +291,11 @@ fn open_source(source: &GivenFile<'_>, bits: u32) -> Result<FlatFingerprints> {
     open_flat(source, bits, FlatFingerprints::for_index)
 }
 
-/// Keys of the plan for the fingerprints of a file; the cheapest plan if none are given.
-#[pyfunction]
-#[pyo3(signature = (source, bits, *, within, with_rows=true, memory_bytes=None))]
-pub fn plan_hamming_file(
-    py: Python<'_>,
-    source: GivenFile<'_>,
-    bits: u32,
-    within: u32,
-    with_rows: bool,
-    memory_bytes: Option<f64>,
-) -> Result<Keys> {
-    let path = source.0.clone();
-    let source = open_source(&source, bits)?;
-    let plan = run(py, LONG_BYTES, |cancel| {
-        source
-            .plan(within, with_rows, memory_bytes, cancel)
-            .on(&path)
-    })?;
-    Ok(keys_of(plan.keys()))
-}
-
 /// Builds an index file. Before anything is written, `check` receives the bytes of the file and of the temporary files
-/// next to it; `progress` receives how many fingerprints were read, and the total.
+/// next to it; `progress` receives how many fingerprints were read, and the total. Returns
+/// whether it was built: where the cheapest plan has no tables, it is not.
 #[pyfunction]
-#[pyo3(signature = (source, bits, path, extra, ids=None, *, within, keys, with_rows, memory_bytes, check, progress, threads=1))]
+#[pyo3(signature = (source, bits, path, extra, ids=None, *, within, table_bytes, with_rows, memory_bytes, check, progress, threads=1))]
 pub fn build_hamming_file(
     py: Python<'_>,
     source: GivenFile<'_>,
@@ -324,16 +304,23 @@ pub fn build_hamming_file(
     extra: &str,
     ids: Option<&[u8]>,
     within: u32,
-    keys: Keys,
+    table_bytes: Option<f64>,
     with_rows: bool,
     memory_bytes: usize,
     check: Object<'_>,
     progress: Py<PyAny>,
     threads: usize,
-) -> Result<()> {
+) -> Result<bool> {
     let source_path = source.0.clone();
     let source = open_source(&source, bits)?;
-    let plan = plan_of(bits, within, keys)?;
+    let plan = run(py, LONG_BYTES, |cancel| {
+        source
+            .plan(within, with_rows, table_bytes, cancel)
+            .on(&source_path)
+    })?;
+    if plan.keys().is_empty() {
+        return Ok(false);
+    }
     let never = std::sync::atomic::AtomicBool::new(false);
     let build = HammingBuild {
         source: &source,
@@ -362,7 +349,9 @@ pub fn build_hamming_file(
         let result = HammingBuild { run, ..build }.write(&path, &mut tell);
         match raised {
             Some(error) => Err(Failure::Python(error)),
-            None => result.map_err(|error| failure(error, &source_path, &path)),
+            None => result
+                .map(|()| true)
+                .map_err(|error| failure(error, &source_path, &path)),
         }
     })
 }

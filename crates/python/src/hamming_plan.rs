@@ -84,15 +84,6 @@ pub fn plan_limits() -> (u64, u64) {
 /// (mask, radius) of each table.
 pub(crate) type Keys = Vec<([u64; 4], u32)>;
 
-pub(crate) fn plan_of(bits: u32, within: u32, keys: Keys) -> Result<plan::SearchPlan> {
-    let key = |(mask, radius)| Key { mask, radius };
-    Ok(plan::SearchPlan::new(
-        bits,
-        within,
-        keys.into_iter().map(key).collect(),
-    )?)
-}
-
 pub(crate) fn keys_of(keys: &[Key]) -> Keys {
     keys.iter().map(|key| (key.mask, key.radius)).collect()
 }

@@ -69,7 +69,7 @@ mod _native {
     #[pymodule_export]
     use super::groups::{Components, EqualKeys, Leaders, components, decide_range};
     #[pymodule_export]
-    use super::hamming_index::{HammingSet, build_hamming_file, plan_hamming_file};
+    use super::hamming_index::{HammingSet, build_hamming_file};
     #[pymodule_export]
     use super::hamming_join::{
         join_fingerprints, predicted_join_seconds, stream_joined_files, stream_joined_fingerprints,

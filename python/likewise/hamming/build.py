@@ -18,7 +18,7 @@ from likewise.arrays import ArrowColumn, ColumnData
 from likewise.errors import InvalidInput, InvalidParameter, check_integer, num_threads, take_bytes
 from likewise.hamming.fingerprints import file_status, refuse_changed, take_file
 from likewise.hamming.ids import RowIds
-from likewise.hamming.matches import keys_of, public_names
+from likewise.hamming.matches import public_names
 from likewise.io.fingerprints.flat import FlatFile
 from likewise.io.output.whole import locked_directory
 from likewise.io.places import check_regular
@@ -108,7 +108,6 @@ class BuiltOutOfCore(ABC):
         memory: float | str = "1GB",
         table_memory: float | str | None = None,
         bits: int | None = None,
-        plan: Any = None,
         threads: int | None = None,
         progress: Progress = no_progress,
     ) -> Self:
@@ -123,7 +122,7 @@ class BuiltOutOfCore(ABC):
         path : str or Path
             The output file. An existing file is replaced. If the path is a symbolic link, its target is replaced. The
             file is byte-for-byte identical to the file that ``save`` writes for an index in memory.
-        within, plan : optional
+        within : optional
             As for the index.
         ids : sequence of str or int, or Arrow data, or False, optional
             As for the index. Ids are kept in memory in addition to `memory`, as is one bit per row if there are empty
@@ -187,28 +186,26 @@ class BuiltOutOfCore(ABC):
             row_ids = RowIds(None if ids is False else ids, file.num_rows, lambda rows: np.ones(len(rows), bool))
             empty_rows = file.empty_rows.astype(np.int64)
             described = Described(file.recipe, empty_rows, file.num_rows, with_rows, row_ids.column())
-            keys = _planned(file, bits, within, table_bytes, with_rows=with_rows) if plan is None else keys_of(plan)
 
             def check(num_bytes: int, beside: int) -> None:
                 refuse_changed(source, status)
                 _check_room(path, num_bytes + beside)
 
-            if keys:
-                with public_names(keys="plan", fingerprints="source"):
-                    _native.build_hamming_file(
-                        file.native,
-                        bits,
-                        str(path),
-                        *described.stored(),
-                        within=within,
-                        keys=keys,
-                        with_rows=with_rows,
-                        memory_bytes=memory_bytes - _BYTES_BESIDE,
-                        check=check,
-                        progress=_telling(progress),
-                        threads=num_threads(threads),
-                    )
-            else:
+            with public_names(table_bytes="table_memory", fingerprints="source"):
+                is_built = _native.build_hamming_file(
+                    file.native,
+                    bits,
+                    str(path),
+                    *described.stored(),
+                    within=within,
+                    table_bytes=table_bytes,
+                    with_rows=with_rows,
+                    memory_bytes=memory_bytes - _BYTES_BESIDE,
+                    check=check,
+                    progress=_telling(progress),
+                    threads=num_threads(threads),
+                )
+            if not is_built:
                 check(8 * -(-bits // 64) * file.num_rows, 0)
                 _write_scanned(file, bits, path, within, memory_bytes, described)
         progress(StageFinished("building", time.perf_counter() - started))
@@ -226,18 +223,8 @@ def _write_scanned(file: FlatFile, bits: int, path: Path, within: int, memory_by
     words = np.fromfile(file.path, "<u8", file.num_rows * num_words, offset=file.offset).reshape(-1, num_words)
     rows = np.delete(np.arange(file.num_rows, dtype=np.uint32), file.empty_rows)
     flat, with_rows = np.ascontiguousarray(words[rows]).reshape(-1), described.with_rows
-    native = _native.HammingSet(flat, bits, within=within, rows=rows, with_rows=with_rows, keys=[])
+    native = _native.HammingSet(flat, bits, within=within, rows=rows, with_rows=with_rows, scan=True)
     native.save(str(path), *described.stored())
-
-
-def _planned(
-    file: FlatFile, bits: int, within: int, table_bytes: float | None, *, with_rows: bool
-) -> list[tuple[list[int], int]]:
-    """Return the keys that an index in memory would have."""
-    with public_names(memory="table_memory", fingerprints="source"):
-        return _native.plan_hamming_file(
-            file.native, bits, within=within, with_rows=with_rows, memory_bytes=table_bytes
-        )
 
 
 def _telling(progress: Progress) -> Callable[[int, int], None]:

@@ -15,7 +15,6 @@ from likewise.hamming.matches import (
     MAX_ROWS,
     FingerprintRows,
     Matches,
-    keys_of,
     public_names,
     take_one,
     take_rows,
@@ -45,9 +44,6 @@ class HammingIndex(BuiltOutOfCore):
         fingerprints.
     bits : int, optional
         Width of a fingerprint, a multiple of 32 from 32 to 256. By default, 64 bits per word.
-    plan : PlannedSearch, or sequence of (mask, radius), optional
-        Keys of the tables. By default, the cheapest plan for the given fingerprints. Keys that are not complete for
-        `within` are rejected. An empty sequence selects a full scan.
     threads : int, optional
         Number of threads for each call. By default, all processors are used.
 
@@ -81,7 +77,6 @@ class HammingIndex(BuiltOutOfCore):
         memory: float | str | None = None,
         *,
         bits: int | None = None,
-        plan: Any = None,
         threads: int | None = None,
     ) -> None:
         taken = take_rows(np.zeros(0, np.uint64) if fingerprints is None else fingerprints, bits)
@@ -95,14 +90,13 @@ class HammingIndex(BuiltOutOfCore):
         within = check_integer("within", within, 0, taken.bits)
         self._ids = RowIds(None if ids is False else ids, taken.num_rows, self._holds)
         memory_bytes = None if memory is None else float(take_bytes("memory", memory, 0))
-        with public_names(keys="plan", memory_bytes="memory"):
+        with public_names(table_bytes="memory"):
             self._native = _native.HammingSet(
                 taken.words,
                 taken.bits,
                 within=within,
                 rows=taken.rows,
                 with_rows=self._with_rows,
-                keys=None if plan is None else keys_of(plan),
                 memory_bytes=memory_bytes,
                 threads=self._threads,
             )

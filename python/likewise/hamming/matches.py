@@ -1,6 +1,6 @@
 """Inputs and results of a Hamming search: keys of a plan, and matches as flat arrays with offsets."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -141,21 +141,3 @@ def public_names(**names: str) -> Iterator[None]:
         yield
     except InvalidParameter as error:
         raise InvalidParameter(names.get(error.name, error.name), error.message) from None
-
-
-def keys_of(plan: Any) -> list[tuple[list[int], int]]:
-    """Return (mask, radius) of each key, the mask as four words."""
-    keys = getattr(plan, "keys", plan)
-    if isinstance(keys, str | bytes) or not isinstance(keys, Iterable):
-        raise InvalidParameter("plan", f"{shown(plan)} is not a search plan or a list of (mask, radius) keys")
-    return [_key(key) for key in keys]
-
-
-def _key(key: Any) -> tuple[list[int], int]:
-    pair = (key.mask, key.radius) if hasattr(key, "mask") else key
-    if not isinstance(pair, tuple | list) or len(pair) != 2:
-        raise InvalidParameter("plan", f"the key {shown(pair)} is not a (mask, radius) pair")
-    mask = check_integer("plan", pair[0], 0, (1 << 256) - 1)
-    radius = check_integer("plan", pair[1], 0, 256)
-    word = (1 << 64) - 1
-    return [mask >> shift & word for shift in (0, 64, 128, 192)], radius

@@ -114,25 +114,6 @@ NOT_SIZES = [
     b"4GB",
 ]
 NOT_THREADS = [0, -1, 10**9, 2**70, 1.5, "2", True]
-NOT_PLANS = [
-    "x",
-    5,
-    object(),
-    [1],
-    [(1,)],
-    [(1, 2, 3)],
-    [("a", 0)],
-    [(-1, 0)],
-    [(2**256, 0)],
-    [(1, -1)],
-    [(1, 2**40)],
-    [(1.0, 0)],
-    [(1, None)],
-    [(7, 0)],
-    [[(1, 2), 3]],
-    [None],
-    {1: 2},
-]
 
 
 def cases(values):
@@ -233,11 +214,6 @@ def test_what_is_no_number_of_threads(threads, tmp_path):
     refused(lambda: hamming_stream(CODES, path, 3, threads=threads), "threads")
     HammingIndex(CODES).save(tmp_path / "index")
     refused(lambda: HammingIndex.open(tmp_path / "index", threads=threads), "threads")
-
-
-@pytest.mark.parametrize("plan", cases(NOT_PLANS))
-def test_what_is_no_plan(plan):
-    refused(lambda: HammingIndex(CODES, plan=plan), "plan")
 
 
 @pytest.mark.parametrize("num", cases([0, -1, 2**70, 1.0, "1", None, True]))

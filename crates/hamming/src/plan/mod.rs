@@ -2,8 +2,7 @@
 //!
 //! A key is a set of bit positions, searched within its own radius around the query's value. Scans, neighbor probing,
 //! permuted tables (Manku, Jain, Das Sarma: Detecting near-duplicates for web crawling, WWW 2007) and multi-index
-//! hashing (Norouzi, Punjani, Fleet, PAMI 2014) are special cases of such sets. A [`SearchPlan`] is a set that has been
-//! checked.
+//! hashing (Norouzi, Punjani, Fleet, PAMI 2014) are special cases of such sets. A [`SearchPlan`] is such a set.
 
 mod blocks;
 mod completeness;
@@ -21,7 +20,7 @@ mod survey_tests;
 mod tests;
 
 use crate::distance::Fingerprints;
-use completeness::escape;
+use completeness::is_complete;
 use likewise_core::error::{Error, invalid_if};
 
 pub use blocks::Division;
@@ -34,8 +33,6 @@ pub const MAX_BITS: u32 = 256;
 /// Maximum number of fingerprints in an index: rows are 32-bit numbers.
 pub const MAX_INDEXED: u64 = u32::MAX as u64 - 1;
 pub const MAX_JOINED: u64 = 1 << 31;
-/// Maximum number of keys of a plan; larger sets are rejected unchecked.
-pub const MAX_KEYS: usize = 1024;
 
 /// A key: a set of bit positions (bit i is bit i % 64 of word i / 64), and the radius searched around its value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -90,7 +87,7 @@ impl Key {
     }
 }
 
-/// Keys that together find every pair within `within`, which has been checked. A plan without keys is the scan.
+/// Keys that together find every pair within `within`. A plan without keys is the scan.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SearchPlan {
     pub bits: u32,
@@ -117,9 +114,8 @@ impl SearchPlan {
         Ok(())
     }
 
-    /// Creates the plan with these keys for fingerprints of `bits` bits; without keys, it is a scan. Cost: microseconds
-    /// for disjoint keys; for overlapping ones, an exact search over the sets of positions in the same keys, which is
-    /// abandoned after a million steps.
+    /// Creates the plan with these keys for fingerprints of `bits` bits; without keys, it is a scan. The keys must be
+    /// complete, as a family is by its counting argument: only that they fit in the fingerprints is checked.
     pub fn new(bits: u32, within: u32, keys: Vec<Key>) -> Result<Self, Error> {
         if !(1..=MAX_BITS).contains(&bits) {
             return Err(Error::invalid("bits", format!("{bits} is outside 1..=256")));
@@ -131,25 +127,12 @@ impl SearchPlan {
         for (index, key) in plan.keys.iter().enumerate() {
             plan.check_key(index, key)?;
         }
-        if plan.keys.is_empty() {
-            return Ok(plan);
-        }
-        match escape(within, &plan.keys)? {
-            None => Ok(plan),
-            Some(errors) => {
-                let positions: Vec<String> = (0..bits)
-                    .filter(|&bit| errors.contains(bit))
-                    .map(|bit| bit.to_string())
-                    .collect();
-                Err(Error::invalid(
-                    "keys",
-                    format!(
-                        "are not complete within {within}: codes that differ in the bits {} are found by none of them",
-                        positions.join(", ")
-                    ),
-                ))
-            }
-        }
+        Ok(plan)
+    }
+
+    /// Whether the keys find every pair; false also where millions of steps do not settle it.
+    pub fn is_complete(&self) -> bool {
+        self.keys.is_empty() || is_complete(self.within, &self.keys)
     }
 
     fn check_key(&self, index: usize, key: &Key) -> Result<(), Error> {
@@ -178,14 +161,14 @@ impl SearchPlan {
         if within >= self.within {
             return radii;
         }
-        let is_complete = |radii: &[Option<u32>]| {
+        let is_enough = |radii: &[Option<u32>]| {
             let keys: Vec<Key> = self
                 .keys
                 .iter()
                 .zip(radii)
                 .filter_map(|(key, radius)| radius.map(|radius| Key { radius, ..*key }))
                 .collect();
-            !keys.is_empty() && matches!(escape(within, &keys), Ok(None))
+            is_complete(within, &keys)
         };
         loop {
             let mut order: Vec<usize> = (0..radii.len()).filter(|&i| radii[i].is_some()).collect();
@@ -193,7 +176,7 @@ impl SearchPlan {
             let smaller = order.into_iter().find_map(|index| {
                 let mut smaller = radii.clone();
                 smaller[index] = radii[index].and_then(|radius| radius.checked_sub(1));
-                is_complete(&smaller).then_some(smaller)
+                is_enough(&smaller).then_some(smaller)
             });
             match smaller {
                 Some(smaller) => radii = smaller,

@@ -4,7 +4,6 @@ use std::sync::atomic::AtomicBool;
 
 use super::SearchPlan;
 use super::blocks::Division;
-use super::completeness::is_evident;
 use super::families::{Design, scan};
 use super::layout::Collection;
 use super::price::{PricedPlan, Pricer, SurveyRequest};
@@ -34,7 +33,6 @@ pub struct SurveyWork {
     pub num_plans_priced: usize,
     /// Number of priced keys; each combination of bits, radius and number of tables counts once.
     pub num_keys_priced: usize,
-    pub num_plans_checked: usize,
 }
 
 /// Prices the plans for a collection and chooses one, in milliseconds ([`SurveyWork`] counts the steps).
@@ -69,12 +67,11 @@ pub fn survey(request: &SurveyRequest, cancel: &AtomicBool) -> Result<Survey> {
             .total_cmp(&b.num_bytes)
             .then(a.batch_ns.total_cmp(&b.batch_ns))
     });
-    let mut work = SurveyWork {
+    let work = SurveyWork {
         num_plans_priced: pricer.num_plans,
         num_keys_priced: pricer.num_keys,
-        num_plans_checked: 0,
     };
-    keep_complete(&mut plans, *within, &mut work);
+    keep_faster(&mut plans);
     Ok(Survey {
         chosen: chosen(&plans),
         plans,
@@ -94,38 +91,26 @@ fn chosen(plans: &[PricedPlan]) -> Option<usize> {
         .position(|plan| plan.fits && plan.cost.batch_ns <= least * AS_GOOD)
 }
 
-/// From plans in order of size, keeps those sufficiently faster than every smaller one, if a counting argument shows
-/// them complete: a search for an escape may take seconds.
-fn keep_complete(plans: &mut Vec<PricedPlan>, within: u32, work: &mut SurveyWork) {
+/// From plans in order of size, keeps those sufficiently faster than every smaller one.
+fn keep_faster(plans: &mut Vec<PricedPlan>) {
     let mut fastest = f64::INFINITY;
     plans.retain(|plan| {
-        if plan.cost.batch_ns * WORTH_ITS_BYTES >= fastest {
-            return false;
+        let is_worth = plan.cost.batch_ns * WORTH_ITS_BYTES < fastest;
+        if is_worth {
+            fastest = plan.cost.batch_ns;
         }
-        if !plan.keys.is_empty() {
-            work.num_plans_checked += 1;
-            if !is_evident(within, &plan.keys) {
-                return false;
-            }
-        }
-        fastest = plan.cost.batch_ns;
-        true
+        is_worth
     });
 }
 
 /// Returns the plan chosen for a collection, or `None` if nothing fits in the memory.
 pub fn choose_plan(request: &SurveyRequest, cancel: &AtomicBool) -> Result<Option<SearchPlan>> {
     let survey = survey(request, cancel)?;
-    survey
-        .chosen
-        .map(|index| {
-            SearchPlan::new(
-                request.collection.bits,
-                request.within,
-                survey.plans[index].keys.clone(),
-            )
-        })
-        .transpose()
+    let plan = |index: usize| {
+        let keys = survey.plans[index].keys.clone();
+        SearchPlan::new(request.collection.bits, request.within, keys)
+    };
+    survey.chosen.map(plan).transpose()
 }
 
 fn check(request: &SurveyRequest) -> Result<()> {

@@ -1,6 +1,8 @@
 //! Plans compared with every pattern of errors.
 
-use super::completeness::escape;
+use super::blocks::Division;
+use super::completeness::is_complete;
+use super::families::{chosen_blocks, ring};
 use super::{Key, SearchPlan};
 use likewise_core::testing::Random;
 
@@ -77,19 +79,10 @@ fn random_sets_are_judged_as_enumeration_judges_them() {
             })
             .collect();
         let expected = escapes_by_enumeration(bits, within, &keys);
-        match escape(within, &keys).unwrap() {
-            None => {
-                assert!(!expected, "{bits} {within} {keys:?}");
-                complete += 1;
-            }
-            Some(errors) => {
-                assert!(expected, "{bits} {within} {keys:?}");
-                let weight: u32 = errors.mask.iter().map(|word| word.count_ones()).sum();
-                assert!(weight <= within);
-                assert!(!keys.iter().any(|key| key.finds(&errors.mask)));
-                incomplete += 1;
-            }
-        }
+        let found = is_complete(within, &keys);
+        assert_eq!(found, !expected, "{bits} {within} {keys:?}");
+        complete += u32::from(found);
+        incomplete += u32::from(!found);
     }
     assert!(
         complete > 100 && incomplete > 100,
@@ -113,16 +106,74 @@ fn many_small_overlapping_keys_are_judged_as_enumeration_judges_them() {
             })
             .collect();
         let within = 3 + random.below(3) as u32;
-        let found = escape(within, &keys).unwrap().is_some();
+        let found = is_complete(within, &keys);
         assert_eq!(
             found,
-            escapes_by_enumeration(bits, within, &keys),
+            !escapes_by_enumeration(bits, within, &keys),
             "{within} {keys:?}"
         );
-        complete += u32::from(!found);
-        incomplete += u32::from(found);
+        complete += u32::from(found);
+        incomplete += u32::from(!found);
     }
     assert!(complete > 50 && incomplete > 50, "{complete} {incomplete}");
+}
+
+#[test]
+fn whole_and_broken_families_are_judged_as_enumeration_judges_them() {
+    let mut random = Random::new(11);
+    let (mut complete, mut incomplete) = (0, 0);
+    for round in 0..900 {
+        let bits = 10 + random.below(4) as u32;
+        let num_blocks = 3 + random.below(3) as u32;
+        let chosen = 1 + random.below(num_blocks as usize - 1) as u32;
+        let radius = random.below(3) as u32;
+        let division = Division::Contiguous;
+        let designed = 1 + random.below(4) as u32;
+        let mut keys = match round % 2 {
+            0 => ring(&division, bits, num_blocks, chosen, designed).keys,
+            _ => chosen_blocks(&division, bits, num_blocks, chosen, radius).keys,
+        };
+        // Half of them are broken: a key is missing, duplicated, or has another radius or position.
+        if random.below(2) == 0 {
+            let place = random.below(keys.len());
+            match random.below(4) {
+                0 => drop(keys.remove(place)),
+                1 => keys[place] = keys[0],
+                2 => keys[place].radius = random.below(2) as u32,
+                _ => keys[place].mask[0] ^= 1 << random.below(bits as usize),
+            }
+        }
+        for within in 1..=5 {
+            let found = is_complete(within, &keys);
+            assert_eq!(
+                found,
+                !escapes_by_enumeration(bits, within, &keys),
+                "{bits} {within} {keys:?}"
+            );
+            complete += u32::from(found);
+            incomplete += u32::from(!found);
+        }
+    }
+    assert!(
+        complete > 1000 && incomplete > 1000,
+        "{complete} {incomplete}"
+    );
+}
+
+#[test]
+fn every_family_is_complete_as_far_as_it_reaches() {
+    let division = Division::Contiguous;
+    for within in 1..=24 {
+        for keys in [
+            chosen_blocks(&division, 128, within + 1, 1, 0).keys,
+            chosen_blocks(&division, 128, within + 2, 2, 0).keys,
+            ring(&division, 128, 9, 4, within).keys,
+        ] {
+            assert!(is_complete(within, &keys), "{within}");
+        }
+        let most = chosen_blocks(&division, 128, within + 2, 2, 0).keys;
+        assert!(!is_complete(within + 1, &most));
+    }
 }
 
 #[test]
@@ -137,7 +188,7 @@ fn disjoint_keys_follow_the_pigeonhole_sum() {
         ] {
             let keys = blocks(&[16, 16, 16, 16], &radii);
             let sum: u32 = radii.iter().map(|radius| radius + 1).sum();
-            assert_eq!(SearchPlan::new(64, within, keys).is_ok(), sum > within);
+            assert_eq!(is_complete(within, &keys), sum > within);
         }
     }
 }
@@ -147,11 +198,11 @@ fn tables_of_chosen_blocks_bear_the_other_blocks() {
     for (num_blocks, chosen) in [(4, 1), (5, 2), (6, 3), (7, 3), (8, 2), (9, 4)] {
         let keys = choose_blocks(64, num_blocks, chosen);
         let most = num_blocks - chosen;
-        assert!(SearchPlan::new(64, most, keys.clone()).is_ok());
-        assert!(SearchPlan::new(64, most + 1, keys.clone()).is_err());
+        assert!(is_complete(most, &keys));
+        assert!(!is_complete(most + 1, &keys));
         let mut fewer = keys;
         fewer.pop();
-        assert!(SearchPlan::new(64, most, fewer).is_err());
+        assert!(!is_complete(most, &fewer));
     }
 }
 
@@ -198,14 +249,10 @@ fn radii_shrink_with_the_radius_asked() {
 fn keys_that_make_no_sense_are_refused() {
     let key = Key::of_bits(0..16, 3);
     assert!(SearchPlan::new(64, 3, vec![key]).is_ok());
-    assert!(SearchPlan::new(64, 4, vec![key]).is_err());
+    assert!(!SearchPlan::new(64, 4, vec![key]).unwrap().is_complete());
     assert!(SearchPlan::new(12, 3, vec![key]).is_err());
     assert!(SearchPlan::new(64, 3, vec![Key::of_bits([], 0)]).is_err());
     assert!(SearchPlan::new(64, 3, vec![Key::of_bits(0..3, 4)]).is_err());
     assert!(SearchPlan::new(300, 3, vec![key]).is_err());
     assert!(SearchPlan::new(64, 65, vec![key]).is_err());
-    let message = SearchPlan::new(64, 3, blocks(&[32, 32], &[1, 0]))
-        .unwrap_err()
-        .to_string();
-    assert!(message.contains("not complete within 3"), "{message}");
 }

@@ -207,6 +207,9 @@ impl Names {
             Method::Simhash { bits, within } => Some(choose(bits, within, expected)?),
             Method::Minhash { .. } => None,
         };
+        if plan.as_ref().is_some_and(|plan| !plan.is_complete()) {
+            return Err(Error::Unreadable);
+        }
         Ok(Names::new(hash_bits, plan, expected))
     }
 
@@ -572,8 +575,8 @@ mod tests {
                         continue;
                     };
                     // Proves that no pattern of that many errors escapes.
-                    let plan = SearchPlan::new(bits, within, keys);
-                    assert!(plan.is_ok(), "{bits} {within} {num_groups} {chosen}");
+                    let plan = SearchPlan::new(bits, within, keys).unwrap();
+                    assert!(plan.is_complete(), "{bits} {within} {num_groups} {chosen}");
                     num_plans += 1;
                 }
             }

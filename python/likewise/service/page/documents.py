@@ -1,19 +1,16 @@
 """Pages of a group, and of two documents side by side."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-import numpy as np
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
 from likewise.errors import InvalidInput
 from likewise.io.formats import format_by_name
-from likewise.io.html import Html, element, table
+from likewise.io.html import Html, element
 from likewise.measures import Measures
 from likewise.measures.comparison import MAX_CHARACTERS, align, compare, inline, side_by_side
-from likewise.measures.table import SET_MEASURES
 from likewise.recipe.methods import MinHash, SimHash
 from likewise.recipe.recipe import Recipe
 from likewise.recipe.rules import BYTE_TOKENS
@@ -24,12 +21,8 @@ from likewise.runs.viewing.texts import Missing
 from likewise.runs.viewing.texts import Place as TextPlace
 from likewise.service.page.answers import Place
 from likewise.service.page.lists import filter_of, query_of, sample_of
-from likewise.stages.verify import matching_pairs, verify_pairs
 
 _ON_A_PAGE = 100
-MATRIX = 50
-# Maximum number of characters in all documents of a matrix; above it, the matrix is omitted.
-_MATRIX_CHARACTERS = 4_000_000
 _SHOWN_CHARACTERS = 20_000
 # Number of characters of each document that are compared for the list of a group.
 _DIFF_CHARACTERS = 3000
@@ -67,7 +60,7 @@ class Side:
 
 
 def group(place: Place, request: Request, fields: dict[str, str]) -> Response:
-    """Show a group: the kept document, the removed ones with reasons, and the similarities of all pairs."""
+    """Show a group: the kept document and the removed ones, with reasons."""
     view, catalog = place.view, place.view.catalog
     found = _group(place, request)
     wanted = filter_of(request)
@@ -85,11 +78,9 @@ def group(place: Place, request: Request, fields: dict[str, str]) -> Response:
         stays = view.kept_after_all is not None and member.doc_id in view.kept_after_all
         shown, reason = _difference(texts[0], text, view.recipe), sections.why(view.stated, member)
         rows.append(ListedMember(member, shown, reason, address, label, stays))
-    is_whole = not wanted.names_removed and after < 0 and not has_more and len(members) < MATRIX
-    matrix = _matrix(place, found, members, texts) if is_whole else None
     return place.show(
         "group.html", "groups", f"Group of {found.doc_id}", group=found, rows=rows, text=_shown(texts[0]),
-        where=where(found.place), matrix=matrix, matrix_size=MATRIX, is_whole=is_whole,
+        where=where(found.place),
         more=place.address(f"groups/{found.number}", **query, after=members[-1].row) if has_more else None,
         next_group=behind and place.address(f"groups/{behind}", **query),
         previous_group=before and place.address(f"groups/{before}", **query),
@@ -246,51 +237,6 @@ def _measured(measures: Measures, roles: tuple[str, str]) -> Html:
             ("MinHash estimate of Jaccard", f"{measures.minhash_estimate:.4f}"),
             ("Features", f"{measures.num_shared:,} shared, {in_a:,} in {a}, {in_b:,} in {b}"),
         ]
-    )
-
-
-def _matrix(place: Place, found: GroupRow, members: Sequence[Member], texts: Sequence[Text]) -> Html | None:
-    """Return the similarities of all pairs of a group as a table; None if they cannot be measured."""
-    documents: list[str] = []
-    for text in texts:
-        if not isinstance(text, str):
-            return None
-        documents.append(text)
-    if sum(map(len, documents)) > _MATRIX_CHARACTERS or len(documents) < 3:
-        return None
-    recipe = place.view.recipe
-    measure = recipe.measure if recipe.measure in SET_MEASURES else "jaccard"
-    count = len(documents)
-    rows = np.array([(a, b) for a in range(count) for b in range(count) if a != b])
-    values = dict(
-        zip(map(tuple, rows.tolist()), verify_pairs(documents, rows, recipe, measure=measure).tolist(), strict=True)
-    )
-    ids = [found.doc_id, *(member.doc_id for member in members)]
-    keys = [KEPT, *(str(member.row) for member in members)]
-    has_threshold = recipe.threshold is not None and recipe.measure == measure
-    matching = matching_pairs(documents, rows, recipe) if has_threshold else np.zeros(len(rows))
-    is_below = dict(zip(map(tuple, rows.tolist()), np.isnan(matching).tolist(), strict=True))
-    numbers = (element("th", str(i + 1), scope="col", title=ids[i]) for i in range(count))
-    head = [element("th", "Document", scope="col"), *numbers]
-    body = []
-    for a in range(count):
-        cells = [element("th", f"{a + 1}  {ids[a]}", scope="row", title=ids[a])]
-        for b in range(count):
-            if a == b:
-                cells.append(element("td", "·"))
-                continue
-            value = values[a, b]
-            link = element(
-                "a", f"{value:.2f}".lstrip("0") if value < 1 else "1",
-                href=place.address(f"groups/{found.number}/pair/{keys[a]}/{keys[b]}"),
-                title=f"{ids[a]} and {ids[b]}: {measure} {value:.4f}", tabindex="-1" if b < a else None,
-            )  # fmt: skip
-            cells.append(element("td", link, class_=f"heat-{int(value * 10)}{' below' if is_below[a, b] else ''}"))
-        body.append(element("tr", cells))
-    drawn = table(head, body, class_="matrix")
-    caption = f"{measure} of all pairs; {'italic values are below the threshold' if has_threshold else ''}"
-    return element(
-        "div", [element("p", caption.strip("; "), class_="quiet"), element("div", drawn, class_="scroll", tabindex=0)]
     )
 
 

@@ -70,7 +70,7 @@ pub fn plan_for_sample(
     }
     choose_plan(&request, cancel)?.ok_or_else(|| {
         Error::invalid(
-            "memory",
+            "table_bytes",
             format!("no plan for {len} fingerprints fits; use more memory or a smaller radius"),
         )
     })

@@ -327,7 +327,7 @@ class _Search:
         for start in range(0, len(order), _MOST_AT_ONCE):
             theirs = words[order[start : start + _MOST_AT_ONCE]].ravel()
             # Without tables, a search computes all distances.
-            scan = _native.HammingSet(theirs, near.bits, within=near.within, keys=[], threads=run.threads)
+            scan = _native.HammingSet(theirs, near.bits, within=near.within, scan=True, threads=run.threads)
             for first in range(0, len(sampled), _SAMPLED_AT_ONCE):
                 some = sampled[first : first + _SAMPLED_AT_ONCE]
                 offsets, others, _, distances = map(
