@@ -225,10 +225,8 @@ impl Index {
                 let range = start..documents.len().min(start + BLOCK);
                 let state = shared.state();
                 let lease = shared.lease(&state)?;
-                let sketched = match among {
-                    Some(_) => Some(shared.sketched(&state, &lease, run.cancel)?),
-                    None => None,
-                };
+                let sketched = among.map(|_| shared.sketched(&state, &lease, run.cancel));
+                let sketched = sketched.transpose()?;
                 let pool = sketched.as_deref().map(|sketched| Pool {
                     sketched,
                     has_duplicates: among == Some(Among::All),

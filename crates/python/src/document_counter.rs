@@ -151,10 +151,10 @@ impl DocumentCounter {
         run(py, usize::MAX, |cancel| {
             let counted = counter.finish(Run { threads, cancel })?;
             let error = counted.error();
-            let names = match &self.names {
-                Some(names) => Some(names.finish(threads, cancel)?),
-                None => None,
-            };
+            let names = self.names.as_ref();
+            let names = names
+                .map(|names| names.finish(threads, cancel))
+                .transpose()?;
             let content = WeightFile {
                 rules,
                 default_weight: MAX_WEIGHT,

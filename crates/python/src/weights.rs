@@ -35,13 +35,10 @@ impl WeightTable {
             weights: Vec::new(),
         };
         let entries = std::mem::replace(&mut content.entries, nothing);
-        let names = match content.names.take() {
-            Some(names) => Some(Arc::new(NameTable::new(names)?)),
-            None => None,
-        };
+        let names = content.names.take().map(NameTable::new).transpose()?;
         Ok(WeightTable {
             table: Arc::new(CoreTable::new(content.default_weight, entries)?),
-            names,
+            names: names.map(Arc::new),
             about: content,
             id,
             excess: error.0,
@@ -189,11 +186,6 @@ impl WeightTable {
     #[getter]
     fn num_documents(&self) -> u64 {
         self.about.num_documents
-    }
-
-    #[getter]
-    fn num_incidences(&self) -> u64 {
-        self.about.num_incidences
     }
 
     #[getter]

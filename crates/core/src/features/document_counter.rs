@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 use super::feature_shard::{NUM_SHARDS, SHARD_BITS, Shard, ShardedBuilder, shard_of};
 use super::rarity::Rarity;
-use super::weight_table::{CellPlan, Entries, WeightTable};
+use super::weight_table::{CellPlan, Entries};
 use super::weights::{MAX_WEIGHT, digest};
 use crate::error::{Error, invalid_if};
 use crate::parallel::{Run, lock};
@@ -69,11 +69,6 @@ impl Counted {
                 (libm::ceil(excess) as u64, libm::exp(-f64::from(plan.depth)))
             }
         }
-    }
-
-    /// Returns the table, in which unlisted features weigh 15.
-    pub fn into_table(self) -> Result<WeightTable, Error> {
-        WeightTable::new(MAX_WEIGHT, self.entries)
     }
 }
 
@@ -235,6 +230,7 @@ mod tests {
     use std::collections::HashMap;
 
     use super::*;
+    use crate::features::weight_table::WeightTable;
     use crate::isa::Isa;
     use crate::testing::Random;
 
@@ -293,7 +289,7 @@ mod tests {
             assert_eq!(found.num_documents, num_distinct);
             assert_eq!(found.num_features, Some(counts.len() as u64));
             assert_eq!(found.error(), (0, 0.0));
-            let table = found.into_table().unwrap();
+            let table = WeightTable::new(MAX_WEIGHT, found.entries).unwrap();
             assert!(table.num_features().unwrap() < counts.len());
             let features: Vec<u64> = counts.keys().copied().chain([1, 2, 3]).collect();
             let mut weights = Vec::new();
@@ -327,7 +323,7 @@ mod tests {
         let (excess, probability) = sketch.error();
         assert!(excess > 0 && probability > 0.0);
         let rarity = Rarity::new(exact.num_documents);
-        let sketch = sketch.into_table().unwrap();
+        let sketch = WeightTable::new(MAX_WEIGHT, sketch.entries).unwrap();
         let mut counts: HashMap<u64, u64> = HashMap::new();
         for &feature in documents.iter().flatten() {
             *counts.entry(feature).or_default() += 1;

@@ -289,10 +289,8 @@ impl Store {
             return Err(no_index(&dir));
         }
         let (description, identity) = database::describe(&connection)?;
-        let writer = match lock {
-            Some((lock, durability)) => Some(Writer::new(&connection, lock, durability)?),
-            None => None,
-        };
+        let writer = |(lock, durability)| Writer::new(&connection, lock, durability);
+        let writer = lock.map(writer).transpose()?;
         let mut store = Store {
             environment: environment.clone(),
             connection,

@@ -135,10 +135,8 @@ impl Join<'_, '_> {
         let upper_bits = upper_bits.clamp(MIN_UPPER, MAX_UPPER).min(key.width());
         let (upper, lower) = Digit::split(key, upper_bits);
         let left = self.spread(&source.left, upper)?;
-        let right = match &source.right {
-            Some(views) => Some(self.spread(views, upper)?),
-            None => None,
-        };
+        let right = source.right.as_ref().map(|views| self.spread(views, upper));
+        let right = right.transpose()?;
         let run = KeyRun {
             join: self,
             task,

@@ -11,7 +11,7 @@ import hashlib
 import json
 import os
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -27,8 +27,8 @@ from likewise.batch.search.opening import open_search
 from likewise.batch.search.search import BeyondReferences, Candidates, Search
 from likewise.errors import InvalidInput, InvalidParameter, counted
 from likewise.io.output.parts import Part, is_whole, read_part, write_part
-from likewise.job.options import RunContext
-from likewise.progress import Progress, StageAdvanced, StageFinished, StageStarted, Warned
+from likewise.job.options import RunContext, Timing
+from likewise.progress import Progress, Warned, stage
 from likewise.recipe.methods import MinHash, SimHash, SimHashDistance
 from likewise.recipe.recipe import Recipe
 from likewise.stages.groups import KEPT, REMOVED
@@ -318,11 +318,14 @@ def decide(collapsed: Collapsed, recipe: Recipe, context: RunContext, log: Verdi
             # Reference documents precede all others.
             search = BeyondReferences(search, int(np.count_nonzero(collapsed.order < documents.num_references)))
     stays = None if documents.stays is None else Stays(collapsed, documents.stays)
-    with Verifier(collapsed, recipe, context) as verifier:
+    with (
+        Verifier(collapsed, recipe, context) as verifier,
+        stage(context.progress, "deciding", len(collapsed.order), "documents") as advance,
+    ):
         if recipe.group == "components":
-            verdicts = _by_components(search, verifier, collapsed, recipe, context)
+            verdicts = _by_components(search, verifier, collapsed, recipe, context.timing, advance)
         else:
-            verdicts = _by_leaders(search, verifier, collapsed, stays, context, log)
+            verdicts = _by_leaders(search, verifier, collapsed, stays, log, context.timing, advance)
         num_measured = verifier.num_measured
     warning = crowd_warning(recipe, search.num_crowded, search.num_capped)
     if warning is not None:
@@ -337,20 +340,14 @@ def _by_leaders(
     verifier: Verifier,
     collapsed: Collapsed,
     stays: Stays | None,
-    context: RunContext,
     log: VerdictLog | None,
+    timing: Timing,
+    advance: Callable[[int], None],
 ) -> Verdicts:
-    timing, progress, room, num_positions = (
-        context.timing,
-        context.progress,
-        collapsed.documents.room,
-        len(collapsed.order),
-    )
+    room, num_positions = collapsed.documents.room, len(collapsed.order)
     verdicts = Verdicts.zeros(num_positions, room.space)
     states = frozen(verdicts.states)
     first, num_considered = (0, 0) if log is None else log.restore(verdicts, search)
-    began = _start(progress, num_positions)
-
     for found in measured(search, verifier, num_positions, timing, room.max_pairs, states=states, first=first):
         num_considered += found.num_considered
         for measured_block in found.blocks:
@@ -369,31 +366,29 @@ def _by_leaders(
                 verifier.discard(gone)
         if log is not None:
             log.note(verdicts, found.high, num_considered, search)
-        progress(StageAdvanced("deciding", found.high))
-    progress(StageFinished("deciding", time.perf_counter() - began))
+        advance(found.high)
     return verdicts._replace(num_considered=num_considered)
 
 
 def _by_components(
-    search: Search, verifier: Verifier, collapsed: Collapsed, recipe: Recipe, context: RunContext
+    search: Search,
+    verifier: Verifier,
+    collapsed: Collapsed,
+    recipe: Recipe,
+    timing: Timing,
+    advance: Callable[[int], None],
 ) -> Verdicts:
-    documents, num_positions, timing, progress = (
-        collapsed.documents,
-        len(collapsed.order),
-        context.timing,
-        context.progress,
-    )
+    documents, num_positions = collapsed.documents, len(collapsed.order)
     joined, space = _native.Components(num_positions), documents.room.space
     near = recipe.sketch
     num_considered = 0
-    began = _start(progress, num_positions)
     for found in measured(search, verifier, num_positions, timing, documents.room.max_pairs):
         num_considered += found.num_considered
         for block in found.blocks:
             with timing.wall("deciding"):
                 pairs, _ = block.matching()
                 joined.join(pairs.later, pairs.earlier)
-        progress(StageAdvanced("deciding", found.high))
+        advance(found.high)
     with timing.wall("deciding"):
         best = np.asarray(joined.smallest())
     verdicts = Verdicts.zeros(num_positions, space)._replace(best=best, num_considered=num_considered)
@@ -420,13 +415,7 @@ def _by_components(
                 penalty[later], differs[later] = verifier.differences(later, earlier)
                 fewest = verifier.num_features(later, earlier)
                 below[later] = similarity[later] < recipe.required_similarity(fewest, penalty[later])
-    progress(StageFinished("deciding", time.perf_counter() - began))
     return verdicts._replace(below=below)
-
-
-def _start(progress: Progress, num_positions: int) -> float:
-    progress(StageStarted("deciding", num_positions, "documents"))
-    return time.perf_counter()
 
 
 def _spread(collapsed: Collapsed, recipe: Recipe, verdicts: Verdicts, num_measured: int, search: Search) -> Decision:
