@@ -219,3 +219,9 @@ def test_what_makes_no_sense_is_refused(arguments):
 def test_values_out_of_range(values):
     with pytest.raises(InvalidParameter):
         plan_hamming(values.pop("n"), **values)
+
+
+@pytest.mark.parametrize("given", [("--memory", "0"), ("--memory", "1GB"), ("--explain",), ("--without-ids",)])
+def test_options_of_searches_need_their_size(given):
+    ran = likewise_command("plan", *given)
+    assert (ran.status, "requires --n" in ran.err) == (2, True)

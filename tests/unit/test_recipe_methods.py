@@ -37,6 +37,8 @@ def test_a_sketch_has_the_fields_of_its_method_alone(name):
 def test_the_flat_fields_make_the_same_recipe(name):
     recipe = RECIPES[name].resolve()
     assert Recipe(**recipe.fields) == recipe
+    recipe.fields.clear()
+    assert Recipe(**recipe.fields) == recipe
     if recipe.weights == "none":
         # It is kept, and cannot be pickled.
         assert recipe.feature_rules is recipe.feature_rules

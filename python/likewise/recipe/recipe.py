@@ -308,9 +308,13 @@ class Recipe:
             raise InvalidParameter("method", f"{self.method} by measure {self.measure} does not apply here")
         return self.sketch
 
-    @cached_property
+    @property
     def fields(self) -> dict[str, Any]:
         """All fields by name; None if the method does not use a field."""
+        return dict(self._fields)
+
+    @cached_property
+    def _fields(self) -> dict[str, Any]:
         mine = {"method": self.sketch.name, **vars(self), **vars(self.sketch)}
         return {name: mine.get(name) for name in FIELD_NAMES}
 

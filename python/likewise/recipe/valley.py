@@ -148,8 +148,9 @@ def find_valley(
     are none, the threshold is 0.5. The choice separates if it is not the upper end of the range, and the highest
     density above it is at least 1.35 times its own, or the highest one below it is not. If both miss this by 0.3 or
     more, the threshold is 0.55, or 0.65 minus the margin if that is lower, but at least 0.44; up to 0.45 more in a
-    collection of one form. Between, it is between both. In a half of the sample, ten documents suffice. Cosines c are
-    converted to this scale as c / (2 - c), and the threshold is rounded to a hundredth again.
+    collection of one form. Between, it is between both, and without a valley at least as high as in each half of the
+    sample, where ten documents suffice. Cosines c are converted to this scale as c / (2 - c), and the threshold is
+    rounded to a hundredth again.
     """
     weights = np.ones(len(similarity), np.int64) if weight is None else weight
     values = similarity if measure == "jaccard" else similarity / (2.0 - similarity)
@@ -164,7 +165,11 @@ def find_valley(
             halves.append(
                 _choice(bins[half], document[half], weights[half], some, _LEAST_DOCUMENTS // 2, measure, margin)[0]
             )
-    low, high, is_above = min(halves), max(halves), similarity >= threshold
+    low, high = min(halves), max(halves)
+    if reason in (NO_VALLEY, ONE_FORM):
+        # In doubt, documents stay.
+        threshold = max(threshold, high)
+    is_above = similarity >= threshold
     return Valley(
         threshold=threshold,
         reason=reason,

@@ -26,9 +26,10 @@ def run(options: Mapping[str, Any]) -> None:
     from likewise.theory.textbook import textbook_searches
 
     if options["n"] is None:
-        for name in ("explain", "memory", "sample", "without_ids"):
-            if options[name]:
-                raise InvalidParameter(name.replace("_", "-"), "requires --n, the number of fingerprints")
+        names = ("explain", "memory", "sample", "without_ids")
+        # A memory of 0 is given.
+        given = [name for name in names if options[name] is not None and options[name] is not False]
+        raise InvalidParameter(given[0].replace("_", "-"), "requires --n, the number of fingerprints")
     within = 3 if options["within"] is None else options["within"]
     bits = 64 if options["bits"] is None else options["bits"]
     if options["explain"]:
