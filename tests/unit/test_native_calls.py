@@ -194,6 +194,7 @@ def test_feature_sets_and_leaders(texts, rules):
     assert documents(u32(2), u32(1), u32(1, 9, 0), states)[1] == 0
     for later, earlier, places, some_states in (
         (u32(2), u32(1), u32(1, 9, 0), None),
+        (u32(2), u32(1), None, states),
         (u32(2), u32(3), u32(1, 5, 0), states),
         (u32(2), u32(0), u32(1, 5, 0), states[:2]),
         (u32(2), u32(0, 1), u32(1, 5, 0), states),

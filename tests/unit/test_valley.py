@@ -208,6 +208,8 @@ def test_documents_of_one_form_need_more_the_more_of_them_have_several_relatives
     assert (thresholds[:2], thresholds[5:]) == ([0.55, 0.55], [1.0, 1.0])
     assert all(0.55 < threshold < 1.0 for threshold in thresholds[2:5])
     assert [told(choice) for choice in choices] == [oracle.valley(form(n)) for n in numbers]
+    # In doubt, documents stay: no half of the sample is stricter.
+    assert all(choice.threshold >= choice.halves[1] for choice in choices)
     facts = choices[5].to_dict() | {
         "measure": "jaccard", "weights": "idf", "num_sampled": 3000, "num_documents": 3000
     }  # fmt: skip
