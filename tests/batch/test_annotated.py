@@ -14,7 +14,7 @@ import likewise
 from likewise.batch.against.index import IndexUse
 from likewise.batch.read import ingest, resume
 from likewise.errors import InvalidInput, InvalidParameter
-from likewise.job.options import FileRun
+from likewise.job.reading import FileRun
 from tests.batch.labels import grouped_texts, labels_of
 from tests.io import files
 

@@ -11,7 +11,7 @@ from likewise.batch.against.index import IndexUse
 from likewise.batch.parts import BoilerplateRules, remove_boilerplate
 from likewise.cli.dedup import summary_lines
 from likewise.errors import InvalidInput, InvalidParameter
-from likewise.job.options import FileRun
+from likewise.job.reading import FileRun
 from likewise.runs.report import report
 from tests.batch.labels import grouped_texts
 from tests.io import files

@@ -12,7 +12,7 @@ import pytest
 import likewise
 from likewise import Recipe
 from likewise.errors import InvalidInput, InvalidParameter
-from likewise.job.options import FileRun
+from likewise.job.reading import FileRun
 from tests.command import likewise_command
 from tests.files import jsonl
 from tests.golden.texts import made_up

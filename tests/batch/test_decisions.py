@@ -10,7 +10,7 @@ import likewise
 from likewise.batch.against.index import IndexUse
 from likewise.batch.files import dedup_files
 from likewise.errors import InvalidInput, InvalidParameter
-from likewise.job.options import FileRun
+from likewise.job.reading import FileRun
 from likewise.progress import Warned
 from tests import command
 from tests.command import likewise_command

@@ -16,7 +16,7 @@ import likewise
 from likewise.batch.against.index import IndexUse
 from likewise.batch.pair_files import pair_files
 from likewise.errors import InvalidInput, InvalidParameter, RecipeMismatch
-from likewise.job.options import FileRun
+from likewise.job.reading import FileRun
 from likewise.runs.pair import compare_in_run
 from likewise.runs.viewing.catalog import GroupFilter
 from likewise.runs.viewing.view import RunView

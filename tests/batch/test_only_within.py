@@ -9,7 +9,7 @@ import pytest
 
 import likewise
 from likewise.errors import InvalidInput, InvalidParameter
-from likewise.job.options import FileRun
+from likewise.job.reading import FileRun
 from likewise.stages.features import features as text_features
 from likewise.stages.weights import count_weights
 from tests.batch.labels import grouped_texts

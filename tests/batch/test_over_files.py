@@ -18,8 +18,8 @@ from likewise.corpus.matching import match_files
 from likewise.errors import InvalidInput, InvalidParameter, RecipeMismatch
 from likewise.io.output.directory import IDENTITY, UNFINISHED
 from likewise.io.output.row_files import RowWriter
-from likewise.job.options import FileRun
 from likewise.job.output import Job
+from likewise.job.reading import FileRun
 from likewise.progress import StageFinished, StageStarted
 from likewise.tuning.labels import as_labels
 from likewise.tuning.tuning import tune_files

@@ -6,8 +6,8 @@ import pytest
 
 import likewise
 from likewise.batch.parts import PartRules, dedup_parts
-from likewise.job.options import FileRun
 from likewise.job.output import shrinkage_line
+from likewise.job.reading import FileRun
 from likewise.progress import Warned
 from tests.command import likewise_command
 from tests.files import jsonl

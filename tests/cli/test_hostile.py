@@ -18,7 +18,7 @@ import pytest
 import likewise
 from likewise.batch.files import stream_dedup
 from likewise.io.output import whole as scratch
-from likewise.job.options import FileRun
+from likewise.job.reading import FileRun
 from likewise.runs.diff import aligned
 from tests.command import jsonl, likewise_command, started
 from tests.golden.texts import made_up

@@ -21,7 +21,7 @@ def data(tmp_path):
     folder.mkdir()
     (folder / "a.jsonl").write_bytes(jsonl(TEXTS))
     (folder / "b.jsonl").write_bytes(jsonl([TEXTS[0] + " again", "no words of those above"], ids=False) + b"broken\n")
-    from likewise.job.options import FileRun
+    from likewise.job.reading import FileRun
 
     dedup_files(folder, folder / "first", run=FileRun(on_error="skip"))
     (folder / "killed" / ".unfinished" / "parts").mkdir(parents=True)
@@ -47,7 +47,7 @@ def test_a_second_run_does_not_read_the_output_of_the_first(data):
 
 
 def _skip():
-    from likewise.job.options import FileRun
+    from likewise.job.reading import FileRun
 
     return FileRun(on_error="skip")
 

@@ -11,7 +11,7 @@ import pytest
 
 import likewise
 from likewise.errors import InvalidInput, InvalidParameter, RecipeMismatch
-from likewise.job.options import FileRun
+from likewise.job.reading import FileRun
 from likewise.recipe.word_lists import WordList
 from likewise.stages.features import features, tokens
 from likewise.stages.weights import count_weights

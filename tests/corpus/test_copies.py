@@ -13,7 +13,7 @@ from likewise import Recipe
 from likewise.corpus import ContainmentRules, find_copies
 from likewise.errors import InvalidInput
 from likewise.index import Index
-from likewise.job.options import FileRun
+from likewise.job.reading import FileRun
 from tests.command import likewise_command
 from tests.files import jsonl
 from tests.golden.texts import made_up

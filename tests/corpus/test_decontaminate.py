@@ -14,7 +14,7 @@ import pytest
 import likewise
 from likewise.corpus import ContainmentRules, decontaminate_files
 from likewise.errors import InvalidInput, InvalidParameter
-from likewise.job.options import FileRun
+from likewise.job.reading import FileRun
 from tests.batch.parts import naive
 from tests.command import likewise_command
 from tests.files import jsonl

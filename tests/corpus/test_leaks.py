@@ -12,7 +12,7 @@ import pytest
 import likewise
 from likewise.corpus import leak_files, leak_table, splits_named
 from likewise.errors import InvalidInput, InvalidParameter
-from likewise.job.options import FileRun
+from likewise.job.reading import FileRun
 from tests.command import jsonl, likewise_command
 from tests.golden.texts import made_up
 from tests.io.files import write_dataset

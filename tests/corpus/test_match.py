@@ -10,7 +10,7 @@ import pytest
 import likewise
 from likewise.corpus import match_files
 from likewise.errors import InvalidInput, InvalidParameter
-from likewise.job.options import FileRun
+from likewise.job.reading import FileRun
 from likewise.stages.weights import count_weights
 from tests import command
 from tests.command import likewise_command

@@ -14,7 +14,7 @@ from likewise.batch.files import dedup_files
 from likewise.errors import InvalidInput, LikewiseError
 from likewise.io.inputs import find_inputs
 from likewise.io.source.source import ReadRules
-from likewise.job.options import FileRun
+from likewise.job.reading import FileRun
 from likewise.runs.audit import audit
 from tests.files import jsonl
 from tests.integrations.documents import texts

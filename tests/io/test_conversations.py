@@ -12,7 +12,7 @@ import pytest
 import likewise
 from likewise.batch.parts import PartRules, dedup_parts
 from likewise.errors import InvalidInput, InvalidParameter
-from likewise.job.options import FileRun
+from likewise.job.reading import FileRun
 from likewise.runs.audit.parts import audit_parts
 from tests.batch.labels import grouped_texts
 from tests.command import likewise_command

@@ -13,7 +13,7 @@ import likewise
 from likewise.batch.files import dedup_files
 from likewise.errors import InvalidInput
 from likewise.io.formats import FORMATS, STDIN_SUFFIXES, Format, format_by_name
-from likewise.job.options import FileRun
+from likewise.job.reading import FileRun
 from likewise.runs.diff import run_differences
 from tests.command import likewise_command
 from tests.io.files import REMOVED, ROWS, WRITERS, arrow, csv_bytes, jsonl, unpacked, write_dataset, zstd

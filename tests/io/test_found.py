@@ -14,7 +14,7 @@ import pytest
 from likewise import InvalidInput, LikewiseError, Recipe, dedup_files
 from likewise.io.inputs import find_inputs
 from likewise.io.source.source import ReadRules
-from likewise.job.options import FileRun
+from likewise.job.reading import FileRun
 from tests.command import likewise_command
 from tests.io.files import ROWS, WRITERS, jsonl, parquet, write_dataset, zstd
 

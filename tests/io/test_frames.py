@@ -8,7 +8,7 @@ import pytest
 
 from likewise.batch.files import dedup_files
 from likewise.errors import LikewiseError
-from likewise.job.options import FileRun
+from likewise.job.reading import FileRun
 from tests.golden.texts import made_up
 from tests.io.files import unpacked
 from tests.recipes import RECIPES

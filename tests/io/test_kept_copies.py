@@ -8,7 +8,7 @@ import pytest
 from likewise import Recipe, dedup_files
 from likewise.io.kept import kept_copies, kept_documents
 from likewise.io.output.summaries import read_summary
-from likewise.job.options import FileRun
+from likewise.job.reading import FileRun
 from likewise.runs.diff import compare_runs, run_differences
 from tests.io.files import REMOVED, ROWS, csv_bytes, jsonl, table, zstd
 

@@ -22,7 +22,7 @@ from likewise.errors import InvalidInput, InvalidParameter
 from likewise.io.lines import packed as packed_files
 from likewise.io.lines.csv import shows_quotes
 from likewise.io.source.source import bad_row_limit
-from likewise.job.options import FileRun
+from likewise.job.reading import FileRun
 from tests.command import likewise_command
 from tests.io.files import jsonl, zstd
 from tests.io.files import unpacked as unpacked_file

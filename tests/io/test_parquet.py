@@ -16,7 +16,7 @@ from likewise._native import ParquetJoin
 from likewise.batch.files import dedup_files
 from likewise.errors import InvalidInput
 from likewise.io.tables import parquet
-from likewise.job.options import FileRun
+from likewise.job.reading import FileRun
 
 NUM_ROWS = 300
 TEXT_TYPES = [pa.string(), pa.large_string(), pa.string_view(), pa.dictionary(pa.int32(), pa.string())]

@@ -12,7 +12,7 @@ from likewise.batch.files import dedup_files
 from likewise.batch.read import ingest
 from likewise.io.lines.csv import CsvFile
 from likewise.io.tables import parquet
-from likewise.job.options import FileRun
+from likewise.job.reading import FileRun
 from likewise.runs.diff import run_differences
 from tests.golden.texts import made_up
 from tests.recipes import RECIPES

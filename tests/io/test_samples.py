@@ -11,7 +11,7 @@ import pytest
 import likewise
 from likewise.batch.files import dedup_files, stream_dedup
 from likewise.errors import InvalidInput
-from likewise.job.options import FileRun
+from likewise.job.reading import FileRun
 from likewise.runs.audit import audit
 from likewise.runs.diff import run_differences
 from tests.files import jsonl

@@ -10,7 +10,7 @@ import pytest
 import likewise
 from likewise.batch.files import dedup_files
 from likewise.errors import InvalidInput, InvalidParameter
-from likewise.job.options import FileRun
+from likewise.job.reading import FileRun
 
 RECIPE = likewise.Recipe.minhash(0.8)
 TEXTS = [

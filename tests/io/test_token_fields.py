@@ -11,7 +11,7 @@ import pytest
 import likewise
 from likewise.errors import InvalidInput, InvalidParameter
 from likewise.io.output.directory import EVIDENCE
-from likewise.job.options import FileRun
+from likewise.job.reading import FileRun
 from likewise.stages.features import features
 from tests.command import likewise_command
 from tests.index.classic import RECIPE, SCALE, documents, replayed

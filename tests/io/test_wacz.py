@@ -7,7 +7,7 @@ import pytest
 import likewise
 from likewise.batch.files import dedup_files
 from likewise.errors import InvalidInput
-from likewise.job.options import FileRun
+from likewise.job.reading import FileRun
 from likewise.runs.audit import audit
 from likewise.runs.report import report
 from tests.golden.texts import made_up

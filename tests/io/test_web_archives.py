@@ -16,7 +16,7 @@ import pytest
 import likewise
 from likewise.batch.files import dedup_files
 from likewise.errors import InvalidInput
-from likewise.job.options import FileRun
+from likewise.job.reading import FileRun
 from tests.command import likewise_command
 from tests.io.archives import by_member, http, members, page, record, record_id
 from tests.io.files import zstd as zstd_bytes

@@ -12,7 +12,7 @@ from likewise import Recipe
 from likewise.batch.decide import auto_threshold
 from likewise.batch.decide.auto_threshold import MOST_PARTNERS
 from likewise.batch.files import dedup_files
-from likewise.job.options import FileRun
+from likewise.job.reading import FileRun
 from tests.command import jsonl, likewise_command
 from tests.golden.texts import made_up
 from tests.oracle import valley as oracle

@@ -8,7 +8,7 @@ import pytest
 import likewise
 from likewise import Recipe
 from likewise.batch.files import dedup_files
-from likewise.job.options import FileRun
+from likewise.job.reading import FileRun
 from likewise.progress import Warned
 from likewise.stages.weights import count_weights
 from tests.command import jsonl, likewise_command

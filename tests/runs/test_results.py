@@ -12,7 +12,7 @@ import pytest
 
 import likewise
 from likewise import InvalidInput, InvalidParameter, Recipe
-from likewise.job.options import FileRun
+from likewise.job.reading import FileRun
 from tests.runs.viewing.runs import rows
 
 TEXTS = [row["text"] for row in rows()]

@@ -14,7 +14,7 @@ import pytest
 import likewise
 from likewise._native import Texts
 from likewise.errors import InvalidInput, InvalidParameter
-from likewise.job.options import FileRun
+from likewise.job.reading import FileRun
 from likewise.recipe.recipe import Recipe
 from likewise.stages.verify import verify_pairs
 from likewise.stages.weights import Sample, with_counted

@@ -10,7 +10,7 @@ from likewise.batch.budget.room import Room
 from likewise.batch.decide import verification
 from likewise.batch.read import ingest
 from likewise.batch.search.search import Candidates
-from likewise.job.options import Timing
+from likewise.job.reading import Timing
 from tests.recipes import RECIPES
 
 

@@ -15,7 +15,7 @@ from likewise.batch.read.ingest import weighed_files
 from likewise.batch.read.resume import known_counts
 from likewise.errors import InvalidParameter
 from likewise.io.inputs import find_inputs
-from likewise.job.options import FileRun, RunContext
+from likewise.job.reading import FileRun, RunContext
 from likewise.recipe.presets import with_base
 from tests.command import jsonl, likewise_command
 from tests.golden.texts import made_up

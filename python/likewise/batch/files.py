@@ -50,8 +50,8 @@ from likewise.io.output.directory import (
 from likewise.io.places import is_remote, place_named
 from likewise.io.source.added import AddedFields
 from likewise.io.source.source import InputFile, Kept
-from likewise.job.options import FileRun, OnError, RunContext
 from likewise.job.output import Job
+from likewise.job.reading import FileRun, OnError, RunContext
 from likewise.progress import Progress, Warned, shows_progress, taken
 from likewise.recipe.fields import RecipeFields
 from likewise.recipe.methods import Shingles

@@ -20,8 +20,7 @@ from likewise.batch.read.documents import Documents
 from likewise.errors import InvalidInput, InvalidParameter
 from likewise.io.source.source import BadRow, BadRowTally, Piece, ReadTask, Source
 from likewise.io.tables.columns import number_column
-from likewise.job.options import RunContext
-from likewise.job.reading import in_order, jobs_of, refusal
+from likewise.job.reading import RunContext, in_order, jobs_of, refusal
 from likewise.progress import Warned
 from likewise.recipe.recipe import Recipe
 from likewise.recipe.rules import BYTE_TOKENS, fields_read

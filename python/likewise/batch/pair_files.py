@@ -27,8 +27,8 @@ from likewise.io.output.evidence import PAIR_FACTS, NearPairFacts, Places
 from likewise.io.output.row_files import PairWriter
 from likewise.io.remote import file_for
 from likewise.io.tables.columns import number_column
-from likewise.job.options import FileRun, RunContext
 from likewise.job.output import Job
+from likewise.job.reading import FileRun, RunContext
 from likewise.progress import Progress, shows_progress, stage, taken
 from likewise.recipe.fields import RecipeFields
 from likewise.recipe.methods import Exact, SimHashDistance

@@ -14,7 +14,7 @@ from likewise.batch.read.documents import Collapsed, Documents, References, coll
 from likewise.batch.read.ingest import open_documents, weighed_files
 from likewise.errors import InvalidParameter
 from likewise.io.source.source import Source
-from likewise.job.options import RunContext
+from likewise.job.reading import RunContext
 from likewise.progress import Planned, Warned
 from likewise.recipe.methods import Bloom
 from likewise.recipe.recipe import Recipe

@@ -32,11 +32,10 @@ from likewise.batch.search.search import Splits
 from likewise.batch.write.evidence import evidence, evidence_of_overruled
 from likewise.batch.write.summary import summarize
 from likewise.errors import InvalidInput, InvalidParameter, check_choice, check_integer, num_threads
-from likewise.io.output.whole import scratch_for
 from likewise.io.source.source import Source
 from likewise.io.tables.arrow import MemorySource
 from likewise.io.tables.columns import null_where, number_column, taken_rows, text_column
-from likewise.job.options import DUPLICATE_IDS, DuplicateIds, RunContext, RunRules
+from likewise.job.reading import DUPLICATE_IDS, DuplicateIds, RunContext, RunRules, scratch_for
 from likewise.progress import Progress, Warned, no_progress, shows_progress, taken
 from likewise.recipe.fields import RecipeFields
 from likewise.recipe.methods import SimHash, SimHashDistance

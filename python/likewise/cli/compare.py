@@ -57,7 +57,7 @@ def command(
       likewise compare out --ids 17 23
       likewise compare articles.jsonl --ids articles.jsonl:4 articles.jsonl:9
     """
-    from likewise.job.options import FileRun
+    from likewise.job.reading import FileRun
     from likewise.measures.comparison import compare
     from likewise.recipe.rules import BYTE_TOKENS
 

@@ -19,9 +19,8 @@ from likewise.errors import InvalidInput, counted
 from likewise.io.output.directory import COPIES, ERRORS, GIVEN, LISTS
 from likewise.io.source.source import BadRow, BadRowTally, InputFile, write_errors
 from likewise.io.tables.columns import number_column
-from likewise.job.options import FileRun, RunContext, Timing
 from likewise.job.output import Job
-from likewise.job.reading import Counts, Part, each_part, found_inputs, listed
+from likewise.job.reading import Counts, FileRun, Part, RunContext, Timing, each_part, found_inputs, listed
 from likewise.progress import Progress, shows_progress, taken
 from likewise.recipe.recipe import Recipe
 from likewise.stages.sketch import EMPTY

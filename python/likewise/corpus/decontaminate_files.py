@@ -36,9 +36,8 @@ from likewise.io.places import Watch
 from likewise.io.source.added import Added, AddedFields
 from likewise.io.source.source import BadRow, BadRowTally, Cut, InputFile, Kept, write_errors
 from likewise.io.tables.columns import constant_column, number_column, numbers_of, text_column
-from likewise.job.options import FileRun
 from likewise.job.output import Job, about_files
-from likewise.job.reading import Counts, each_part, listed
+from likewise.job.reading import Counts, FileRun, each_part, listed
 from likewise.progress import Progress, Warned, shows_progress, taken
 from likewise.recipe.recipe import Recipe
 from likewise.recipe.weights import Weights

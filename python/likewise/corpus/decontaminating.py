@@ -22,12 +22,10 @@ from likewise.corpus.items import (
 )
 from likewise.errors import counted, num_threads
 from likewise.io.html import element, joined, listing
-from likewise.io.output.whole import scratch_for
 from likewise.io.source.source import NO_LIMIT, BadRowTally
 from likewise.io.tables.columns import number_column
 from likewise.io.tables.tables import with_id_types
-from likewise.job.options import RunContext, RunRules
-from likewise.job.reading import Counts, each_part
+from likewise.job.reading import Counts, RunContext, RunRules, each_part, scratch_for
 from likewise.progress import Progress, shows_progress, taken
 from likewise.recipe.recipe import Recipe
 from likewise.recipe.weights import Weights

@@ -28,8 +28,7 @@ from likewise.io.formats import format_by_name
 from likewise.io.places import Watch
 from likewise.io.source.source import BadRow, BadRowTally, InputFile, Piece, each_piece
 from likewise.io.tables.columns import nullable_text_column, number_column, text_column
-from likewise.job.options import FileRun
-from likewise.job.reading import found_inputs, option_of, refusal
+from likewise.job.reading import FileRun, found_inputs, option_of, refusal
 from likewise.progress import Progress, Warned
 from likewise.recipe.recipe import Recipe
 from likewise.recipe.weights import MAX_WEIGHT, Weights, check_table

@@ -23,9 +23,8 @@ from likewise.io.kept import write_files
 from likewise.io.output.directory import ERRORS, KEPT, LEAKS
 from likewise.io.source.source import InputFile, Kept
 from likewise.io.tables.datasets import SPLITS
-from likewise.job.options import FileRun
 from likewise.job.output import Job, about_files
-from likewise.job.reading import listed
+from likewise.job.reading import FileRun, listed
 from likewise.progress import Progress, shows_progress, taken
 from likewise.recipe.fields import RecipeFields
 from likewise.recipe.recipe import GivenRecipe, Recipe, as_recipe

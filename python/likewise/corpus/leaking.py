@@ -24,7 +24,7 @@ from likewise.batch.write.summary import check_of, leak_table
 from likewise.errors import InvalidParameter, check_integer, num_threads
 from likewise.io.html import element, joined, listing
 from likewise.io.tables.columns import number_column, numbers_of, text_column
-from likewise.job.options import DuplicateIds, RunContext, RunRules
+from likewise.job.reading import DuplicateIds, RunContext, RunRules
 from likewise.progress import Progress, Warned, shows_progress, taken
 from likewise.recipe.fields import RecipeFields
 from likewise.recipe.recipe import GivenRecipe, Recipe, as_recipe

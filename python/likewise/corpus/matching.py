@@ -19,14 +19,12 @@ from likewise.batch.in_memory import document_source
 from likewise.errors import InvalidInput, InvalidParameter, check_integer, fraction_check, num_threads
 from likewise.hamming.ids import first_double, id_keys
 from likewise.io.output.row_files import RowWriter
-from likewise.io.output.whole import scratch_for
 from likewise.io.remote import file_for
 from likewise.io.source.source import Source
 from likewise.io.tables.columns import nullable_text_column, number_column
 from likewise.io.tables.tables import with_id_types
-from likewise.job.options import FileRun, RunContext, RunRules
 from likewise.job.output import Job
-from likewise.job.reading import Counts, Part, each_part
+from likewise.job.reading import Counts, FileRun, Part, RunContext, RunRules, each_part, scratch_for
 from likewise.progress import Progress, shows_progress, taken
 from likewise.recipe.fields import FEATURES, FIELDS, SKETCH
 from likewise.recipe.methods import Exact

@@ -24,8 +24,7 @@ from likewise.io.output.whole import scratch_directory, try_lock
 from likewise.io.places import Watch, check_home, check_unchanged, is_remote, local_path, place_named, stamps
 from likewise.io.remote import RemoteDirectory
 from likewise.io.source.source import InputFile
-from likewise.job.options import FileRun, RunContext
-from likewise.job.reading import found_inputs, listed
+from likewise.job.reading import FileRun, RunContext, found_inputs, listed
 from likewise.progress import Progress, Warned, no_progress
 from likewise.recipe.recipe import Recipe
 

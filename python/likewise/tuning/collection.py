@@ -13,9 +13,8 @@ from likewise.arrays import slices
 from likewise.batch.read.ingest import open_documents, read_into
 from likewise.errors import InvalidInput, counted
 from likewise.hamming.pairs import hamming_distance
-from likewise.io.output.whole import scratch_for
 from likewise.io.source.source import Source
-from likewise.job.options import RunContext, RunRules
+from likewise.job.reading import RunContext, RunRules, scratch_for
 from likewise.progress import Progress
 from likewise.recipe.methods import SimHashDistance
 from likewise.recipe.recipe import Recipe

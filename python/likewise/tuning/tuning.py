@@ -16,8 +16,7 @@ from likewise.batch.in_memory import Nulls, document_source, null_option_named
 from likewise.errors import InvalidInput, InvalidParameter, counted, num_threads
 from likewise.io.output.whole import write_whole
 from likewise.io.source.source import Source
-from likewise.job.options import FileRun, RunRules
-from likewise.job.reading import found_inputs
+from likewise.job.reading import FileRun, RunRules, found_inputs
 from likewise.progress import Progress, no_progress, shows_progress, stage, taken
 from likewise.recipe.fields import Tokens
 from likewise.recipe.recipe import Recipe

@@ -12,7 +12,7 @@ import pytest
 import likewise
 from likewise.batch.files import dedup_files
 from likewise.errors import InvalidInput, InvalidParameter
-from likewise.job.options import FileRun
+from likewise.job.reading import FileRun
 from likewise.stages.features import features
 from tests.command import likewise_command
 

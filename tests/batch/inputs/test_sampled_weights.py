@@ -11,7 +11,7 @@ import likewise
 from likewise import InvalidInput, Recipe
 from likewise.batch.files import dedup_files
 from likewise.batch.read import ingest
-from likewise.job.options import FileRun
+from likewise.job.reading import FileRun
 from likewise.stages import weights as counting
 from likewise.stages.weights import Sample, count_weights
 from tests.oracle import weights as oracle

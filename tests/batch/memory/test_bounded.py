@@ -18,7 +18,7 @@ from likewise.batch.budget.room import Room
 from likewise.batch.decide import verification
 from likewise.batch.files import dedup_files
 from likewise.batch.pair_files import pair_files
-from likewise.job.options import FileRun
+from likewise.job.reading import FileRun
 from likewise.progress import Planned, StageStarted
 from tests.batch.memory.sampling import peak_of
 from tests.command import jsonl, likewise_command

@@ -5,7 +5,7 @@ import pytest
 from likewise import Recipe, dedup_files
 from likewise.batch.memory import estimated_documents
 from likewise.io.inputs import find_inputs
-from likewise.job.options import FileRun
+from likewise.job.reading import FileRun
 from tests.io.files import csv_bytes, gzipped, jsonl, zstd
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from likewise.batch.parts import BoilerplateRules, remove_boilerplate
 from likewise.errors import InvalidInput, InvalidParameter
-from likewise.job.options import FileRun
+from likewise.job.reading import FileRun
 from tests.batch.parts.naive import lines, paragraphs
 from tests.command import likewise_command
 from tests.files import jsonl

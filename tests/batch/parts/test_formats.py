@@ -16,7 +16,7 @@ from likewise.batch.parts import BoilerplateRules, PartRules, dedup_parts, remov
 from likewise.corpus import decontaminate_files
 from likewise.errors import InvalidInput
 from likewise.io.source.source import Cut
-from likewise.job.options import FileRun
+from likewise.job.reading import FileRun
 from likewise.runs.audit.parts import audit_parts
 from tests.batch.parts.naive import lines, without_units
 from tests.batch.parts.test_parts import mixed

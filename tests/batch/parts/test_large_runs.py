@@ -13,7 +13,7 @@ import likewise
 from likewise.batch.parts import PartRules, dedup_parts
 from likewise.batch.read import resume
 from likewise.errors import InvalidInput, InvalidParameter, RecipeMismatch
-from likewise.job.options import FileRun
+from likewise.job.reading import FileRun
 from likewise.progress import Warned
 from likewise.runs.audit.parts import audit_parts
 from tests.batch.parts.naive import lines, paragraphs, without_units

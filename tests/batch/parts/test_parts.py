@@ -11,7 +11,7 @@ import pytest
 import likewise
 from likewise.batch.parts import PartRules, dedup_parts
 from likewise.errors import InvalidInput, InvalidParameter
-from likewise.job.options import FileRun
+from likewise.job.reading import FileRun
 from likewise.runs.diff import run_differences
 from tests.batch.parts.naive import lines, paragraphs, without_spans, without_units
 from tests.command import jsonl, likewise_command

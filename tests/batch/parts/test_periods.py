@@ -115,7 +115,7 @@ def test_memory_of_periodic_texts(tmp_path, kind):
     (tmp_path / "in.jsonl").write_bytes(jsonl(texts))
     code = (
         "import resource, sys; resource.setrlimit(resource.RLIMIT_AS, (4 << 30, 4 << 30)); "
-        "from likewise.batch.parts import PartRules, dedup_parts; from likewise.job.options import FileRun; "
+        "from likewise.batch.parts import PartRules, dedup_parts; from likewise.job.reading import FileRun; "
         f"dedup_parts({str(tmp_path / 'in.jsonl')!r}, {str(tmp_path / 'out')!r}, PartRules('span'), "
         "run=FileRun(threads=2))"
     )

@@ -21,8 +21,8 @@ from likewise.batch.decide import decision, verification
 from likewise.batch.read import ingest, resume
 from likewise.index.online import BatchRun
 from likewise.io import kept
-from likewise.job.options import FileRun
 from likewise.job.output import OutputDirectory
+from likewise.job.reading import FileRun
 from tests.recipes import RECIPES
 
 NAMED = {"keep": likewise.Recipe.minhash(0.6, shingle=2, keep="max:date,longest")}

@@ -11,7 +11,7 @@ from likewise import _native
 from likewise.batch.against.index import IndexUse
 from likewise.batch.files import stream_dedup
 from likewise.errors import InvalidInput
-from likewise.job.options import FileRun
+from likewise.job.reading import FileRun
 from tests.batch.resume.test_resume import forker, same, write_inputs  # noqa: F401 - a fixture
 from tests.command import jsonl
 from tests.index.store.clocks import clocked

@@ -9,7 +9,7 @@ import pytest
 import likewise
 from likewise.batch.read import ingest
 from likewise.errors import InvalidInput, InvalidParameter, RecipeMismatch
-from likewise.job.options import FileRun
+from likewise.job.reading import FileRun
 from tests.batch.resume.test_resume import write_inputs
 from tests.command import jsonl, likewise_command
 from tests.quality.test_promises import planted

@@ -11,7 +11,7 @@ from likewise.batch import memory as plan_memory
 from likewise.batch.against.index import IndexUse
 from likewise.errors import InvalidInput, InvalidParameter, RecipeMismatch
 from likewise.io.output.directory import PARTS, UNFINISHED
-from likewise.job.options import FileRun
+from likewise.job.reading import FileRun
 from tests.batch.resume.test_resume import continued, forker, parts_of, same, write_inputs  # noqa: F401 - a fixture
 from tests.quality.test_promises import planted
 from tests.recipes import RECIPES

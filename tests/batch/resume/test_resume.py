@@ -325,7 +325,7 @@ def test_control_c_leaves_parts_for_the_same_command(tmp_path, forker, texts, mo
 def test_standard_input_is_known_by_all_its_bytes(tmp_path, texts, monkeypatch):
     from likewise.batch import files
     from likewise.batch.read import ingest, resume
-    from likewise.job.options import FileRun
+    from likewise.job.reading import FileRun
 
     monkeypatch.setattr(ingest, "PIECE_BYTES", 6_000)
     monkeypatch.setattr(resume, "PART_BYTES", 24_000)

@@ -11,7 +11,7 @@ import pytest
 import likewise
 from likewise import Recipe
 from likewise.errors import InvalidInput, InvalidParameter
-from likewise.job.options import FileRun
+from likewise.job.reading import FileRun
 from likewise.runs.diff import run_differences
 
 pytestmark = [pytest.mark.timeout(900), pytest.mark.filterwarnings("ignore")]

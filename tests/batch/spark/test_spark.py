@@ -14,7 +14,7 @@ import likewise
 from likewise import Recipe
 from likewise.batch.against.index import IndexUse
 from likewise.errors import InvalidInput, InvalidParameter, RecipeMismatch
-from likewise.job.options import FileRun
+from likewise.job.reading import FileRun
 from likewise.runs.diff import run_differences
 from tests.structure.pages import blocks
 

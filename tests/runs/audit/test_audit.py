@@ -14,7 +14,7 @@ import likewise
 from likewise import InvalidInput, Recipe, dedup_files
 from likewise._native import RarestFeatures, Texts
 from likewise.cli import group
-from likewise.job.options import FileRun
+from likewise.job.reading import FileRun
 from likewise.recipe.word_lists import WordList
 from likewise.runs.audit import audit
 from likewise.runs.audit.certificate import read_certificate

@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from likewise import Recipe, dedup_files
-from likewise.job.options import FileRun
+from likewise.job.reading import FileRun
 from likewise.runs.audit import audit
 from tests.runs.audit.corpora import failed, graded, run_of
 

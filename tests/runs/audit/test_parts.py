@@ -11,7 +11,7 @@ import pytest
 from likewise import Recipe
 from likewise.batch.parts import PartRules, dedup_parts
 from likewise.errors import InvalidInput
-from likewise.job.options import FileRun
+from likewise.job.reading import FileRun
 from likewise.runs.audit import audit_parts
 from tests.batch.parts.naive import lines
 from tests.command import likewise_command

@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from likewise import InvalidInput, InvalidParameter, Recipe, dedup_files
-from likewise.job.options import FileRun
+from likewise.job.reading import FileRun
 from likewise.runs.audit import audit_output, read_certificate
 from tests.command import likewise_command
 from tests.runs.audit.corpora import failed, graded, resembling

@@ -25,7 +25,7 @@ from likewise.batch.write.summary import content_digest
 from likewise.errors import InvalidInput, InvalidParameter
 from likewise.io.output.whole import try_lock
 from likewise.io.places import check_place
-from likewise.job.options import RunContext, RunRules
+from likewise.job.reading import RunContext, RunRules
 from likewise.recipe.fields import canonical_json
 from likewise.recipe.recipe import Recipe
 

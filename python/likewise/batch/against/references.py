@@ -25,7 +25,7 @@ from likewise.io.output.directory import GROUPS, KEPT, SUMMARY
 from likewise.io.output.evidence import INPUT
 from likewise.io.output.summaries import check_single_rows, read_summary
 from likewise.io.source.source import InputFile
-from likewise.job.options import FileRun
+from likewise.job.reading import FileRun
 from likewise.progress import Progress, Warned
 from likewise.recipe.fields import RecipeFields
 from likewise.recipe.recipe import Recipe, as_recipe

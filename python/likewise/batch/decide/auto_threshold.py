@@ -25,7 +25,7 @@ from likewise import _native
 from likewise.arrays import frozen, slices
 from likewise.batch.decide.verification import Verifier
 from likewise.batch.read.documents import Collapsed, Documents, each_part
-from likewise.job.options import RunContext, RunRules
+from likewise.job.reading import RunContext, RunRules
 from likewise.recipe.fields import PACKAGE_HASHES
 from likewise.recipe.methods import MinHash
 from likewise.recipe.recipe import Recipe

@@ -27,7 +27,7 @@ from likewise.batch.search.opening import open_search
 from likewise.batch.search.search import BeyondReferences, Candidates, Search
 from likewise.errors import InvalidInput, InvalidParameter, counted
 from likewise.io.output.parts import Part, is_whole, read_part, write_part
-from likewise.job.options import RunContext, Timing
+from likewise.job.reading import RunContext, Timing
 from likewise.progress import Progress, Warned, stage
 from likewise.recipe.methods import MinHash, SimHash, SimHashDistance
 from likewise.recipe.recipe import Recipe

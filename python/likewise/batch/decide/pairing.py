@@ -16,7 +16,7 @@ from likewise.batch.read.documents import Collapsed
 from likewise.batch.search.opening import open_search
 from likewise.batch.search.search import Across, Search, Splits, first_split_first
 from likewise.errors import InvalidParameter
-from likewise.job.options import RunContext
+from likewise.job.reading import RunContext
 from likewise.progress import Progress, StageAdvanced, StageFinished, StageStarted, Warned
 from likewise.recipe.methods import MinHash, SimHash
 from likewise.recipe.recipe import Recipe

@@ -17,7 +17,7 @@ from likewise.arrays import distinct, frozen
 from likewise.batch.read.documents import Collapsed
 from likewise.batch.search.search import Candidates, Search
 from likewise.errors import counted
-from likewise.job.options import RunContext, Timing
+from likewise.job.reading import RunContext, Timing
 from likewise.recipe.methods import MinHash, SimHashDistance
 from likewise.recipe.recipe import Recipe
 from likewise.stages.groups import REMOVED

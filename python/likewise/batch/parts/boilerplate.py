@@ -19,7 +19,7 @@ from likewise.errors import InvalidInput, InvalidParameter, check_choice, check_
 from likewise.io.output.directory import EVIDENCE, SITES
 from likewise.io.source.source import Cut, Piece
 from likewise.io.tables.columns import constant_column, number_column, text_column
-from likewise.job.options import FileRun, RunContext
+from likewise.job.reading import FileRun, RunContext
 from likewise.progress import Progress, shows_progress, taken
 from likewise.recipe.recipe import Recipe
 from likewise.stages.sketch import EMPTY

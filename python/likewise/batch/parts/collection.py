@@ -21,8 +21,7 @@ from likewise.io.kept import write_files
 from likewise.io.source.source import NO_LIMIT, BadRow, BadRowTally, Cut, InputFile, Kept, Piece, ReadTask
 from likewise.io.source.spool import Spool
 from likewise.io.tables.columns import constant_column, number_column, text_column
-from likewise.job.options import RunContext
-from likewise.job.reading import in_order, jobs_of
+from likewise.job.reading import RunContext, in_order, jobs_of
 from likewise.progress import Warned
 from likewise.recipe.recipe import Recipe
 

@@ -17,7 +17,7 @@ from likewise.batch.write.summary import check_of
 from likewise.errors import InvalidParameter
 from likewise.io.output.directory import EVIDENCE
 from likewise.io.source.source import Cut, ReadTask
-from likewise.job.options import FileRun, RunContext
+from likewise.job.reading import FileRun, RunContext
 from likewise.progress import Progress, shows_progress, taken
 from likewise.recipe.methods import Exact
 from likewise.recipe.recipe import GivenRecipe, Recipe, as_recipe

@@ -35,8 +35,8 @@ from likewise.io.output.directory import EMPTIED, ERRORS, KEPT
 from likewise.io.output.whole import scratch_directory
 from likewise.io.places import check_place
 from likewise.io.source.source import Cut, InputFile, Kept, Piece, ReadTask, each_piece
-from likewise.job.options import FileRun, RunContext, RunRules
 from likewise.job.output import Job, about_files
+from likewise.job.reading import FileRun, RunContext, RunRules
 from likewise.recipe.methods import Exact
 from likewise.recipe.recipe import Recipe
 from likewise.stages.sketch import sketch_texts

@@ -18,8 +18,7 @@ from likewise.batch.budget.room import MOST_HELD_BYTES, Room
 from likewise.batch.read.documents import Documents, SpooledPiece
 from likewise.errors import InvalidInput
 from likewise.io.source.source import BadRow, BadRowTally, Piece, Source
-from likewise.job.options import RunRules
-from likewise.job.reading import refusal
+from likewise.job.reading import RunRules, refusal
 from likewise.recipe.methods import Bloom, SimHash
 from likewise.recipe.recipe import Recipe
 from likewise.recipe.rules import fields_read, keep_criteria, keep_needs

@@ -22,10 +22,11 @@ from likewise.batch.budget.room import Room
 from likewise.batch.read.columns import Columns, HeldDocuments, SketchedPiece, bare_piece, sketched_piece
 from likewise.batch.read.documents import Documents, References
 from likewise.errors import InvalidInput, InvalidParameter, LikewiseError, counted
-from likewise.io.output.whole import scratch_for
 from likewise.io.source.source import NO_LIMIT, BadRowTally, Piece, ReadTask, Source
-from likewise.job.options import FileRun, RunContext, RunRules
 from likewise.job.reading import (
+    FileRun,
+    RunContext,
+    RunRules,
     found_inputs,
     in_order,
     jobs_of,
@@ -33,6 +34,7 @@ from likewise.job.reading import (
     option_of,
     other_fields,
     refusal,
+    scratch_for,
 )
 from likewise.progress import Progress, Warned, no_progress, shows_progress, taken
 from likewise.recipe.methods import Bloom, Shingles

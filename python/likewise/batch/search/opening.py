@@ -9,7 +9,7 @@ from likewise import _native
 from likewise.arrays import places_of
 from likewise.batch.read.documents import Collapsed
 from likewise.batch.search.search import PAIRS_BETWEEN_VERDICTS, Candidates, NoSearch, Search
-from likewise.job.options import RunContext
+from likewise.job.reading import RunContext
 from likewise.progress import Warned
 from likewise.recipe.fields import EXCERPT_MEASURES
 from likewise.recipe.methods import NUM_LEVELS, Bloom, Exact, MinHash, Shingles, SimHash, SimHashDistance

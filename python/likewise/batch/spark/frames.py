@@ -19,7 +19,7 @@ from likewise.batch.spark.sketching import user_sketches
 from likewise.batch.spark.stages import Stages, check_version, temporary_directory
 from likewise.batch.write.summary import summary_of
 from likewise.errors import InvalidInput, InvalidParameter, counted, num_threads, parse_size
-from likewise.job.options import RunContext, RunRules
+from likewise.job.reading import RunContext, RunRules
 from likewise.progress import Progress, shows_progress, taken
 from likewise.recipe.fields import RecipeFields
 from likewise.recipe.methods import SimHash

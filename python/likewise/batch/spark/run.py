@@ -25,7 +25,7 @@ from likewise.batch.spark.rows.buckets import differences, estimates, looked_at,
 from likewise.batch.spark.sketching import check_kinds, criteria_of, priority, sketched
 from likewise.batch.spark.stages import Stages
 from likewise.errors import InvalidParameter
-from likewise.job.options import RunContext
+from likewise.job.reading import RunContext
 from likewise.recipe.fields import EXCERPT_MEASURES
 from likewise.recipe.methods import NUM_LEVELS, Bloom, Exact, MinHash, Shingles, SimHash
 from likewise.recipe.recipe import Recipe

@@ -16,8 +16,8 @@ from likewise.batch.write.evidence import write_evidence
 from likewise.io.output.directory import DOCUMENTS, EVIDENCE, OVERRULED
 from likewise.io.source.added import Added, AddedFields
 from likewise.io.tables.columns import constant_column, null_where, number_column, text_column
-from likewise.job.options import FileRun
 from likewise.job.output import Job
+from likewise.job.reading import FileRun
 from likewise.progress import no_progress
 from likewise.recipe.recipe import Recipe
 from likewise.recipe.weights import RECIPE, write_companions

@@ -13,7 +13,7 @@ from likewise._native import Texts
 from likewise.arrays import slices
 from likewise.batch.decide.decision import Decision
 from likewise.batch.read.documents import Documents
-from likewise.job.options import FileRun, Timing
+from likewise.job.reading import FileRun, Timing
 from likewise.recipe.methods import Exact, SimHashDistance
 from likewise.recipe.recipe import Recipe
 from likewise.stages.verify import NAMES

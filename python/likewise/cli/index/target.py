@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from likewise._native import Texts
     from likewise.io.lines.jsonl import JsonlStream
     from likewise.io.source.source import BadRowTally, Piece, Source
-    from likewise.job.options import FileRun
+    from likewise.job.reading import FileRun
     from likewise.recipe.recipe import Recipe
 
 URL = option(

@@ -25,7 +25,7 @@ from likewise.recipe.fields import (
 )
 
 if TYPE_CHECKING:
-    from likewise.job.options import FileRun
+    from likewise.job.reading import FileRun
     from likewise.recipe.recipe import Recipe
     from likewise.recipe.word_lists import WordList
 
@@ -352,7 +352,7 @@ def fields_line(recipe: "Recipe") -> str:
 
 def take_run(options: dict[str, Any]) -> "FileRun":
     """Build the reading rules from a command's options and remove these from `options`."""
-    from likewise.job.options import FileRun
+    from likewise.job.reading import FileRun
 
     return FileRun(
         text_fields=tuple(options.pop("text_field")) or ("text",),

@@ -82,7 +82,7 @@ _MEMORY = "4GB"
 def run_here(given: dict[str, Any], search: dict[str, Any], options: dict[str, Any], *, as_json: bool) -> None:
     """Print the plan of a run with a memory limit."""
     from likewise.batch.memory import plan_of
-    from likewise.job.options import FileRun
+    from likewise.job.reading import FileRun
 
     for name, value in search.items():
         if name != "memory" and value is not None and value is not False:

@@ -7,14 +7,13 @@ import os
 import re
 import sys
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from itertools import count
 from pathlib import Path
 
 from likewise.errors import InvalidInput
 from likewise.io.places import place_named
-from likewise.io.source.source import Source
 
 # Locks on Windows prevent others from reading the locked bytes, so lock a byte far after the content.
 _FAR = 1 << 30
@@ -170,8 +169,6 @@ def _is_locked(file: int) -> bool:
 
 PREFIX = "likewise-scratch-"
 _LOCK = "lock"
-# A place where nothing can be created.
-_NOWHERE = Path(os.devnull)
 # A directory without a lock is being created, or its creator was killed at that moment.
 _YOUNG_S = 3600
 
@@ -187,12 +184,6 @@ def scratch_directory() -> Iterator[Path]:
         place_named(f"{root}, the directory for temporary files (set TMPDIR to use another one)", place),
     ):
         yield place
-
-
-def scratch_for(sources: Iterable[Source]) -> contextlib.AbstractContextManager[Path]:
-    """Return :func:`scratch_directory`, or a path without a directory if reading the sources needs none."""
-    are_plain = all(source.is_plain for source in sources)
-    return contextlib.nullcontext(_NOWHERE) if are_plain else scratch_directory()
 
 
 @contextlib.contextmanager

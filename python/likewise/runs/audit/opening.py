@@ -27,8 +27,8 @@ from likewise.io.output.summaries import is_over_parts, read_summary
 from likewise.io.output.whole import scratch_directory
 from likewise.io.source.source import InputFile, Source
 from likewise.io.tables.columns import numbers_of
-from likewise.job.options import FileRun, RunContext, RunRules
 from likewise.job.output import Job
+from likewise.job.reading import FileRun, RunContext, RunRules
 from likewise.progress import Progress, no_progress
 from likewise.recipe.fields import COMPANIONS
 from likewise.recipe.recipe import GivenRecipe, Recipe, as_recipe

@@ -28,7 +28,7 @@ from likewise.io.places import check_unchanged, stamps
 from likewise.io.source.source import Cut, InputFile, Piece, each_piece
 from likewise.io.tables.columns import numbers_of
 from likewise.io.tables.datasets import COMPANIONS
-from likewise.job.options import RunContext
+from likewise.job.reading import RunContext
 from likewise.measures.pairs import similarities
 from likewise.measures.table import MeasureName
 from likewise.progress import Progress, shows_progress, taken

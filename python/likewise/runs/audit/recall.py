@@ -11,7 +11,7 @@ from likewise import _native
 from likewise.batch.read.documents import Collapsed, Documents
 from likewise.batch.search.opening import open_search
 from likewise.batch.search.search import Search
-from likewise.job.options import RunContext, RunRules
+from likewise.job.reading import RunContext, RunRules
 from likewise.recipe.methods import Exact, MinHash, Shingles, SimHash
 from likewise.recipe.recipe import Recipe
 from likewise.runs.audit.intervals import Share, StratumTotals, share

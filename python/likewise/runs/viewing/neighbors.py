@@ -22,7 +22,7 @@ from likewise.errors import InvalidInput
 from likewise.hamming.pairs import hamming_distance
 from likewise.io.label_rows import id_of_cell, label_rows
 from likewise.io.output.whole import scratch_directory, write_whole
-from likewise.job.options import FileRun, RunContext
+from likewise.job.reading import FileRun, RunContext
 from likewise.measures import measure
 from likewise.measures.comparison import matches
 from likewise.recipe.methods import Exact, MinHash, SimHash

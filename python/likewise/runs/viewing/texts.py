@@ -19,7 +19,7 @@ from likewise.io.inputs import find_inputs
 from likewise.io.output.whole import scratch_directory
 from likewise.io.source.source import InputFile, Source, each_piece, shown_document
 from likewise.io.source.spool import Spool
-from likewise.job.options import FileRun, RunContext
+from likewise.job.reading import FileRun, RunContext
 from likewise.recipe.recipe import Recipe
 
 _PIECE_BYTES = 4 << 20

@@ -14,7 +14,7 @@ from likewise.io.output.directory import DECISIONS, EVIDENCE, PAIRS, REVIEW, SUM
 from likewise.io.output.summaries import is_over_parts, read_summary
 from likewise.io.output.whole import scratch_directory
 from likewise.io.source.source import Source
-from likewise.job.options import FileRun
+from likewise.job.reading import FileRun
 from likewise.progress import Progress, no_progress
 from likewise.recipe.recipe import Recipe
 from likewise.recipe.weights import RECIPE

@@ -45,8 +45,7 @@ from likewise.io.lines.lines import LineFile
 from likewise.io.output.directory import ENGINE_STAGES, ERRORS, EVIDENCE, KEPT, PARTS, SUMMARY
 from likewise.io.output.evidence import Places
 from likewise.io.source.source import BadRow, BadRowTally, InputFile, Source, write_errors
-from likewise.job.options import RunContext
-from likewise.job.reading import refusal
+from likewise.job.reading import RunContext, refusal
 from likewise.progress import Planned, Warned
 from likewise.recipe.methods import SimHash
 from likewise.recipe.recipe import Recipe

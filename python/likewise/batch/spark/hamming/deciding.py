@@ -41,7 +41,7 @@ from likewise.batch.spark.rows.arrow_columns import (
 from likewise.batch.spark.stages import Stages
 from likewise.errors import InvalidInput
 from likewise.io.tables.columns import number_column
-from likewise.job.options import RunContext, RunRules
+from likewise.job.reading import RunContext, RunRules
 from likewise.progress import Planned, Progress, Warned
 from likewise.recipe.methods import SimHash, SimHashDistance
 from likewise.recipe.recipe import Recipe

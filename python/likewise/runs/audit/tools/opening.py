@@ -18,8 +18,8 @@ from likewise.batch.run import bounded_run, opened_run
 from likewise.errors import InvalidInput
 from likewise.io.inputs import Inputs
 from likewise.io.source.source import each_piece
-from likewise.job.options import FileRun
 from likewise.job.output import Job
+from likewise.job.reading import FileRun
 from likewise.progress import Progress
 from likewise.recipe.recipe import Recipe
 from likewise.recipe.rules import BYTE_TOKENS

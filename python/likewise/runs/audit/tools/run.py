@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from likewise.batch.write.summary import check_of
 from likewise.errors import InvalidParameter, check_integer
 from likewise.io.places import check_unchanged, stamps
-from likewise.job.options import FileRun
+from likewise.job.reading import FileRun
 from likewise.progress import Progress, shows_progress, taken
 from likewise.recipe.methods import Exact
 from likewise.recipe.recipe import GivenRecipe, as_recipe
