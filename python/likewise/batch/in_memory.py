@@ -62,8 +62,9 @@ def document_source(
     documents, text_field = with_values(documents, recipe, text_field)
     fields = keep_needs(recipe.keep)[1]
     if not recipe.takes_tokens or tokenizer is not None:
-        named = (ids,) if isinstance(ids, str) else ()
-        documents = as_arrow(documents, (*field_names(text_field), *named, *fields), ("id",) if ids is None else ())
+        needed = (*field_names(text_field), *((ids,) if isinstance(ids, str) else ()), *fields)
+        if not isinstance(documents, list):
+            documents = as_arrow(documents, needed, ("id",) if ids is None else ())
     if is_arrow(documents) and is_stream(documents):
         if tokenizer is None and not is_read_again and (ids is None or isinstance(ids, str)):
             return _stream_source(documents, ids, text_field, fields, recipe)
@@ -139,7 +140,8 @@ def document_source(
 
 def column_named(documents: TextData, recipe: object, text_field: TextField) -> tuple[Any, TextField]:
     """Return the recipe and the text field; a name given as the recipe that is a column and no preset is the field."""
-    check_collected(documents)
+    if not isinstance(documents, list):
+        check_collected(documents)
     of_schema = getattr(getattr(documents, "schema", None), "names", ())
     names = getattr(documents, "column_names", getattr(documents, "columns", of_schema))
     if not isinstance(recipe, str) or recipe in PRESETS:

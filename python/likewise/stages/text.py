@@ -297,6 +297,8 @@ def as_texts(texts: TextData, text_field: TextField = "text", roles: RoleNames =
     """Return texts of any accepted kind as one native batch. Arrow data is not copied."""
     if isinstance(texts, _native.Texts):
         return texts
+    if isinstance(texts, list):
+        return _from_list(texts)
     texts = as_arrow(texts, field_names(text_field))
     if isinstance(texts, str | bytes):
         raise InvalidInput("expected a list of texts, got a single text; put it in a list")
@@ -306,8 +308,6 @@ def as_texts(texts: TextData, text_field: TextField = "text", roles: RoleNames =
         return _native.Texts.from_arrow(
             text_column(texts, text_field, roles) if is_table(texts) else _one_column(texts)
         )
-    if isinstance(texts, list):
-        return _from_list(texts)
     return _native.Texts.concat(list(_of_strings(texts)))
 
 

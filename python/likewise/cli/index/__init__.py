@@ -4,7 +4,7 @@ from typing import ClassVar
 
 import click
 
-from likewise.cli.options.lazy import LazyGroup
+from likewise.cli import LazyGroup
 
 
 class _Commands(LazyGroup):
