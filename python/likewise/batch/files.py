@@ -32,11 +32,19 @@ from likewise.batch.write.groups import (
     weight_of_count,
     with_values,
 )
-from likewise.batch.write.kept_rows import kept_places, kept_rows, write_bad_rows
+from likewise.batch.write.kept_rows import (
+    KeptStream,
+    check_annotated,
+    kept_places,
+    kept_rows,
+    stream_files,
+    write_bad_rows,
+    write_descriptions,
+    write_files,
+)
 from likewise.batch.write.summary import EngineRun, about_counted, about_inputs, summarize, summary_of
 from likewise.errors import InvalidInput, InvalidParameter, check_choice
 from likewise.io.inputs import Inputs
-from likewise.io.kept import KeptStream, check_annotated, stream_files, write_descriptions, write_files
 from likewise.io.output.directory import (
     ANNOTATED,
     ERRORS,

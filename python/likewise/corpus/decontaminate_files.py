@@ -16,6 +16,7 @@ from likewise import _native
 from likewise.arrays import ArrowTable
 from likewise.batch.parts.collection import Collection, emptied, num_kept, write_documents
 from likewise.batch.parts.units import check_rewriting
+from likewise.batch.write.kept_rows import check_annotated, write_files
 from likewise.corpus.items import (
     Candidates,
     ContainmentRules,
@@ -29,7 +30,6 @@ from likewise.corpus.items import (
 from likewise.corpus.items import items_in_files as read_items
 from likewise.errors import InvalidInput, InvalidParameter, check_choice
 from likewise.io.inputs import Inputs
-from likewise.io.kept import check_annotated, write_files
 from likewise.io.output.directory import ANNOTATED, CONTAMINATED, ERRORS, ITEMS, KEPT
 from likewise.io.output.whole import write_whole
 from likewise.io.places import Watch

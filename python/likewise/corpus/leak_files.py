@@ -15,11 +15,10 @@ from likewise.batch.decide.pairing import MAX_PAIRS, PairCounts
 from likewise.batch.read.documents import Documents
 from likewise.batch.read.resume import PARTS_VERSION
 from likewise.batch.run import OpenedRun, bounded_run, opened_run
-from likewise.batch.write.kept_rows import kept_rows, write_bad_rows
+from likewise.batch.write.kept_rows import kept_rows, write_bad_rows, write_files
 from likewise.corpus.leaking import LeakedRows, checked_names, tell_containment
 from likewise.errors import InvalidInput, InvalidParameter, check_choice, check_integer
 from likewise.io.inputs import Inputs
-from likewise.io.kept import write_files
 from likewise.io.output.directory import ERRORS, KEPT, LEAKS
 from likewise.io.source.source import InputFile, Kept
 from likewise.io.tables.datasets import SPLITS

@@ -16,8 +16,8 @@ from likewise.arrays import double_id, slices
 from likewise.batch.budget.room import Room
 from likewise.batch.read.columns import Columns, SketchedPiece, bare_piece
 from likewise.batch.read.documents import Documents, id_used_twice
+from likewise.batch.write.kept_rows import write_files
 from likewise.io.inputs import Inputs
-from likewise.io.kept import write_files
 from likewise.io.source.source import NO_LIMIT, BadRow, BadRowTally, Cut, InputFile, Kept, Piece, ReadTask
 from likewise.io.source.spool import Spool
 from likewise.io.tables.columns import constant_column, number_column, text_column

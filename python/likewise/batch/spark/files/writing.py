@@ -37,9 +37,9 @@ from likewise.batch.spark.run import BAD, DOCUMENT, TALLY
 from likewise.batch.spark.sketching import DIGEST_BYTES
 from likewise.batch.spark.stages import worker_errors
 from likewise.batch.write.evidence import write_evidence
+from likewise.batch.write.kept_rows import write_kept
 from likewise.batch.write.summary import ContentDigest
 from likewise.errors import InvalidInput
-from likewise.io.kept import write_kept
 from likewise.io.lines.lines import LineFile
 from likewise.io.output.whole import scratch_directory
 from likewise.io.source.source import InputFile, Kept, Piece, Source, each_piece
