@@ -101,6 +101,13 @@ class ArraySpace:
         if folder is not None:
             self.growing, self.zeros = partial(_GrowingFile, folder), partial(_mapped_zeros, folder)
 
+    def numbers(self, length: int) -> NDArray[np.int64]:
+        """Return the numbers from 0 on, as a writable array."""
+        numbers = self.zeros(length, np.int64)
+        for part in slices(length, _AT_ONCE):
+            numbers[part] = np.arange(part.start, part.stop)
+        return numbers
+
 
 def _mapped_zeros(folder: Path, length: int, dtype: Any) -> NDArray[Any]:
     num_bytes = length * np.dtype(dtype).itemsize
@@ -189,7 +196,7 @@ class GrowingTexts:
         return Texts.from_arrow(pa.LargeStringArray.from_buffers(num_texts, *buffers[1:]))
 
 
-# For arrays in files: number of keys sorted at once, about 20 MB.
+# For arrays in files: number of entries sorted or written at once, about 20 MB.
 _AT_ONCE = 1 << 19
 # Number of keys whose repeats are searched at once.
 _KEYS_AT_ONCE = 1 << 16

@@ -55,7 +55,8 @@ from likewise.io.output.directory import (
     PAIRS,
     UNIQUE,
 )
-from likewise.io.places import is_remote, place_named
+from likewise.io.output.whole import place_named
+from likewise.io.places import is_remote
 from likewise.io.source.added import AddedFields
 from likewise.io.source.source import InputFile, Kept
 from likewise.job.output import Job

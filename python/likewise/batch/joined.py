@@ -15,7 +15,7 @@ from likewise._native import Texts
 from likewise.arrays import ArraySpace, GrowingTexts, distinct, repeated_keys, slices, stable_order
 from likewise.batch.budget.room import Room
 from likewise.batch.decide.decision import Decision
-from likewise.batch.read.columns import filled, numbers_of
+from likewise.batch.read.columns import filled
 from likewise.batch.read.documents import Documents
 from likewise.errors import InvalidInput, InvalidParameter
 from likewise.io.source.source import BadRow, BadRowTally, Piece, ReadTask, Source
@@ -61,7 +61,7 @@ class JoinedRows:
         first = self._first_rows(space, room.buckets_bytes)
         # The first row of each document, ascending, and the document of each row
         num_rows = len(first)
-        self.firsts = filled(space, num_rows, lambda part: first[part][first[part] == numbers_of(part)])
+        self.firsts = filled(space, num_rows, lambda part: first[part][first[part] == np.arange(part.start, part.stop)])
         self.document_of = filled(space, num_rows, lambda part: np.searchsorted(self.firsts, first[part]))
         # The rows by document, and where those of each document begin
         self._order = order = stable_order(self.document_of, space)
@@ -129,9 +129,7 @@ class JoinedRows:
     def _first_rows(self, space: ArraySpace, most_bytes: int | None) -> NDArray[np.int64]:
         """Return, for each row, the first row with its id."""
         keys, num_rows = self._hashes.reshape(-1, 2), len(self.offsets)
-        first = space.zeros(num_rows, np.int64)
-        for part in slices(num_rows, _AT_ONCE):
-            first[part] = numbers_of(part)
+        first = space.numbers(num_rows)
         for found in repeated_keys(lambda part: keys[part], num_rows, 2, most_bytes):
             later, earlier = (rows.astype(np.int64) for rows in found)
             # Ids can be crafted so that their hashes are equal.

@@ -7,8 +7,7 @@ import hashlib
 import os
 import re
 import stat
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -81,20 +80,6 @@ def _leads_nowhere(link: Path) -> bool:
     except OSError as error:
         return error.errno == errno.ELOOP
     return False
-
-
-@contextmanager
-def place_named(name: str, inside: Path | None = None) -> Iterator[None]:
-    """Name the place that a user chose in errors about files written there, as a context."""
-    try:
-        yield
-    except OSError as error:
-        number = error.errno
-        file = error.filename
-        is_inside = inside is not None and isinstance(file, str) and Path(file).is_relative_to(inside)
-        if number is None or not (is_inside or (file is None and number in FULL)):
-            raise
-        raise OSError(number, os.strerror(number), name) from error
 
 
 def check_regular(path: Path) -> None:

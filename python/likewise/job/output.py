@@ -20,8 +20,8 @@ from likewise.errors import InvalidInput, RecipeMismatch, counted, differing
 from likewise.io.inputs import Inputs
 from likewise.io.output.directory import DECISIONS, FINAL_NAMES, IDENTITY, PARTS, REVIEW, SUMMARY, UNFINISHED, VIEW
 from likewise.io.output.row_files import RowWriter
-from likewise.io.output.whole import scratch_directory, try_lock
-from likewise.io.places import Watch, check_home, check_unchanged, is_remote, local_path, place_named, stamps
+from likewise.io.output.whole import place_named, scratch_directory, try_lock
+from likewise.io.places import Watch, check_home, check_unchanged, is_remote, local_path, stamps
 from likewise.io.remote import RemoteDirectory
 from likewise.io.source.source import InputFile
 from likewise.job.reading import FileRun, RunContext, found_inputs, listed

@@ -48,11 +48,6 @@ def filled(
     return growing.take()
 
 
-def numbers_of(part: slice) -> NDArray[np.int64]:
-    """Return the entries of a part."""
-    return np.arange(part.start, part.stop)
-
-
 def priority_order(documents: Documents, keep: str) -> NDArray[np.int64]:
     """Return all rows, best first."""
     space = documents.room.space
@@ -70,7 +65,7 @@ def priority_order(documents: Documents, keep: str) -> NDArray[np.int64]:
         else:
             keys.append(field_ranks(documents, field, "keep", largest_first=rule == "max"))
     if not keys:
-        return filled(space, len(documents.shapes), numbers_of)
+        return space.numbers(len(documents.shapes))
 
     def taken(values: NDArray[np.int64], places: NDArray[np.int64]) -> NDArray[np.int64]:
         return filled(space, len(places), lambda part: values[places[part]])

@@ -415,9 +415,7 @@ def collapse(documents: Documents, recipe: Recipe, ranked: NDArray[np.int64]) ->
     num_rows, space = len(ranked), documents.room.space
     columns = documents.sketches, documents.num_features, documents.digests, documents.shapes
     num_words = num_key_words(recipe)
-    first_rank = space.zeros(num_rows, np.int64)
-    for part in slices(num_rows, _COLLAPSED_AT_ONCE):
-        first_rank[part] = np.arange(part.start, part.stop)
+    first_rank = space.numbers(num_rows)
     for later, earlier in repeated_keys(
         lambda part: class_keys(recipe, _as_slice(ranked[part]), *columns),
         num_rows,

@@ -2,8 +2,9 @@
 
 import re
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -113,16 +114,16 @@ class CsvFile(LineFile):
                 offset, length, stray_lines = piece
                 yield ReadTask(
                     length if self.codec is None else num_packed,
-                    self._read_job(offset, length, stray_lines, num_before),
+                    partial(self._read, offset, length, stray_lines, num_before),
                 )
                 done, num_before, num_packed = offset + length, 0, 0
             if is_last and not is_end and (rest := self._whole_records(done, end)) is not None:
                 offset, length, stray_lines = rest
-                yield ReadTask(num_packed, self._read_job(offset, length, stray_lines, num_before))
+                yield ReadTask(num_packed, partial(self._read, offset, length, stray_lines, num_before))
                 done, num_before, num_packed = offset + length, 0, 0
         if num_before and splitter is not None:
             # A file with only a header: its line is counted anyway.
-            yield ReadTask(num_packed, self._read_job(done, 0, [], num_before))
+            yield ReadTask(num_packed, partial(self._read, done, 0, [], num_before))
         if self._damage is not None:
             yield self.damage_job(self._damage, done)
 
@@ -151,14 +152,9 @@ class CsvFile(LineFile):
             yield before, False, num_packed
         yield before, True, 0
 
-    def _read_job(
-        self, offset: int, length: int, stray_lines: list[int], num_before: int
-    ) -> Callable[[], Iterator[Piece]]:
-        def read() -> Iterator[Piece]:
-            assert self._reader is not None
-            yield piece_of(self._reader.read(offset, length, stray_lines, num_before))
-
-        return read
+    def _read(self, offset: int, length: int, stray_lines: Sequence[int] = (), num_before: int = 0) -> Iterator[Piece]:
+        assert self._reader is not None
+        yield piece_of(self._reader.read(offset, length, list(stray_lines), num_before))
 
     def _head_added(self, added: Added) -> bytes:
         with self.plain_path.open("rb") as file:

@@ -5,7 +5,7 @@ import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from functools import cached_property, partial
+from functools import cached_property
 from json.encoder import encode_basestring
 from pathlib import Path
 from typing import Any, BinaryIO, ClassVar
@@ -17,7 +17,7 @@ from likewise import _native
 from likewise.arrays import ArrowColumn
 from likewise.io.lines.lines import LineFile, piece_of
 from likewise.io.source.added import Added
-from likewise.io.source.source import Cut, Piece, ReadRules, ReadTask
+from likewise.io.source.source import Cut, Piece, ReadRules
 from likewise.io.source.spool import write_all
 
 # Escapes of ASCII letters, digits, _ and -, which names may contain although they need none.
@@ -53,15 +53,6 @@ class JsonlFile(LineFile):
     def __getstate__(self) -> dict[str, Any]:
         """Return the state without the native rules, which the other process creates again."""
         return {name: value for name, value in vars(self).items() if name != "native_rules"}
-
-    def jobs(self, piece_bytes: int, work: Path) -> Iterator[ReadTask]:
-        """Split the file at newlines, decompressing it if needed."""
-        end = 0
-        for offset, length, num_bytes in self.plain_pieces(piece_bytes, work):
-            yield ReadTask(num_bytes, partial(self._read, offset, length))
-            end = offset + length
-        if self._damage is not None:
-            yield self.damage_job(self._damage, end)
 
     def field_names(self, offset: int, length: int) -> list[str]:
         """Return the fields of the object on a line, nested ones with dots; empty if the line is not an object."""

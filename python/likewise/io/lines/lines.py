@@ -8,6 +8,7 @@ from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import Any, BinaryIO, ClassVar, NamedTuple
@@ -145,6 +146,19 @@ class LineFile(InputFile):
     def _num_quotes(self, block: bytes, start: int, end: int) -> int:
         """Return the number of quotes in a range; a newline after an odd number of quotes does not end a record."""
         return 0
+
+    def jobs(self, piece_bytes: int, work: Path) -> Iterator[ReadTask]:
+        """Split the file at newlines, decompressing it if needed."""
+        end = 0
+        for offset, length, num_bytes in self.plain_pieces(piece_bytes, work):
+            yield ReadTask(num_bytes, partial(self._read, offset, length))
+            end = offset + length
+        if self._damage is not None:
+            yield self.damage_job(self._damage, end)
+
+    @abstractmethod
+    def _read(self, offset: int, length: int) -> Iterator[Piece]:
+        """Read a range of whole lines of the decompressed file."""
 
     def unpacking(self, piece_bytes: int, work: Path) -> Iterator[int]:
         """Decompress the file; yield the compressed bytes processed at each step."""

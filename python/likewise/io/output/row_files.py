@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 
 from likewise.arrays import ArrowSchema, ArrowTable
 from likewise.errors import InvalidInput
-from likewise.io.output.whole import WholeFile
-from likewise.io.places import place_named
+from likewise.io.output.whole import WholeFile, place_named
 from likewise.io.tables.columns import number_column
 
 _SUFFIXES = (".tsv", ".jsonl", ".parquet")

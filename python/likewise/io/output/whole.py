@@ -13,7 +13,7 @@ from itertools import count
 from pathlib import Path
 
 from likewise.errors import InvalidInput
-from likewise.io.places import place_named
+from likewise.io.places import FULL
 
 # Locks on Windows prevent others from reading the locked bytes, so lock a byte far after the content.
 _FAR = 1 << 30
@@ -165,6 +165,20 @@ def _is_locked(file: int) -> bool:
     with suppress(OSError):
         return try_lock(file)
     return False
+
+
+@contextmanager
+def place_named(name: str, inside: Path | None = None) -> Iterator[None]:
+    """Name the place that a user chose in errors about files written there, as a context."""
+    try:
+        yield
+    except OSError as error:
+        number = error.errno
+        file = error.filename
+        is_inside = inside is not None and isinstance(file, str) and Path(file).is_relative_to(inside)
+        if number is None or not (is_inside or (file is None and number in FULL)):
+            raise
+        raise OSError(number, os.strerror(number), name) from error
 
 
 PREFIX = "likewise-scratch-"
