@@ -19,8 +19,8 @@ from likewise.batch.against.references import (
 )
 from likewise.batch.budget.room import Room
 from likewise.batch.decide.decision import Decision, VerdictLog, group_warning
-from likewise.batch.read.documents import Documents, References
-from likewise.batch.read.ingest import weighed_files
+from likewise.batch.read.documents import Documents
+from likewise.batch.read.ingest import References, weighed_files
 from likewise.batch.read.resume import PARTS_VERSION, known_counts
 from likewise.batch.run import bounded_run, decided, opened_run
 from likewise.batch.write.evidence import evidence_of_overruled, evidence_tables, write_evidence
@@ -61,7 +61,7 @@ from likewise.io.source.added import AddedFields
 from likewise.io.source.source import InputFile, Kept
 from likewise.job.output import Job
 from likewise.job.reading import FileRun, OnError, RunContext
-from likewise.progress import Progress, Warned, shows_progress, taken
+from likewise.progress import Progress, shows_progress, taken
 from likewise.recipe.fields import RecipeFields
 from likewise.recipe.methods import Shingles
 from likewise.recipe.recipe import GivenRecipe, Recipe
@@ -380,7 +380,7 @@ def _decided(
     if asked.engine is not None:
         recipe = known_counts(job.parts, recipe) or weighed_files(reading.all.files, recipe, context, job.parts)
         with asked.engine.decided(reading.found.files, recipe, context, work=work) as (documents, decision):
-            _tell_of_group(documents, decision, progress)
+            group_warning(documents, decision, progress)
             yield _Decided(documents, recipe, context, decision, (), {})
         return
     joined = None
@@ -412,15 +412,10 @@ def _decided(
             decision = decided(documents, opened.recipe, opened.context, log)
         else:
             decision, kept_ids = beside.decided(documents, opened.recipe, opened.context, log)
-        _tell_of_group(documents, decision, progress)
+        group_warning(documents, decision, progress)
         if opened.parts is not None:
             facts |= opened.parts.summary(0 if log is None else log.num_found)
         yield _Decided(documents, opened.recipe, opened.context, decision, kept_ids, facts, joined)
-
-
-def _tell_of_group(documents: Documents, decision: Decision, progress: Progress) -> None:
-    if (warning := group_warning(documents, decision)) is not None:
-        progress(Warned(warning))
 
 
 @shows_progress

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from likewise.batch.budget.room import Room
 from likewise.batch.decide.decision import Decision, VerdictLog, decide
 from likewise.batch.read.columns import HeldDocuments, with_references_first
-from likewise.batch.read.documents import Collapsed, Documents, References, collapse
-from likewise.batch.read.ingest import open_documents, weighed_files
+from likewise.batch.read.documents import Collapsed, Documents, collapse
+from likewise.batch.read.ingest import References, open_documents, weighed_files
 from likewise.errors import InvalidParameter
 from likewise.io.source.source import Source
 from likewise.job.reading import RunContext

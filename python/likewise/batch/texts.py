@@ -26,7 +26,8 @@ from likewise.batch.in_memory import (
     mask_of_rows,
     null_option_named,
 )
-from likewise.batch.read.documents import Documents, Reference, References
+from likewise.batch.read.documents import Documents
+from likewise.batch.read.ingest import Reference, References
 from likewise.batch.run import decided, opened_run, ordered
 from likewise.batch.search.search import Splits
 from likewise.batch.write.evidence import evidence, evidence_of_overruled
@@ -36,7 +37,7 @@ from likewise.io.source.source import Source
 from likewise.io.tables.arrow import MemorySource
 from likewise.io.tables.columns import null_where, number_column, taken_rows, text_column
 from likewise.job.reading import DUPLICATE_IDS, DuplicateIds, RunContext, RunRules, scratch_for
-from likewise.progress import Progress, Warned, no_progress, shows_progress, taken
+from likewise.progress import Progress, no_progress, shows_progress, taken
 from likewise.recipe.fields import RecipeFields
 from likewise.recipe.methods import SimHash, SimHashDistance
 from likewise.recipe.recipe import GivenRecipe, Recipe, as_recipe
@@ -472,10 +473,9 @@ def dedup(
             stays = StayingIds(decisions)
             documents = stays.mark(documents, recipe, context.progress)
         decision = decided(documents, recipe, context)
-        if (warning := group_warning(documents, decision)) is not None:
-            context.progress(Warned(warning))
-            if context.progress is no_progress:
-                warnings.warn(warning, RuntimeWarning, stacklevel=3)
+        warning = group_warning(documents, decision, context.progress)
+        if warning is not None and context.progress is no_progress:
+            warnings.warn(warning, RuntimeWarning, stacklevel=3)
         rows, stays_row = documents, decision.kept
         summary = summarize(documents, recipe, decision, context.timing) | choice
         places = documents.only_places()

@@ -13,11 +13,12 @@ from numpy.typing import NDArray
 
 from likewise import _native
 from likewise.arrays import ArrowSchema, ColumnData
+from likewise.batch.write.kept_rows import write_errors
 from likewise.corpus.items import NUMBERS, Candidates, ContainmentRules, Items, ItemText
 from likewise.corpus.places import Copy, CorpusPlace, IndexPlace, Place, RunPlace, opened_places
 from likewise.errors import InvalidInput, counted
 from likewise.io.output.directory import COPIES, ERRORS, GIVEN, LISTS
-from likewise.io.source.source import BadRow, BadRowTally, InputFile, write_errors
+from likewise.io.source.source import BadRow, BadRowTally, InputFile
 from likewise.io.tables.columns import number_column
 from likewise.job.output import Job
 from likewise.job.reading import Counts, FileRun, Part, RunContext, Timing, each_part, found_inputs, listed

@@ -16,7 +16,7 @@ from likewise import _native
 from likewise.arrays import ArrowTable
 from likewise.batch.parts.collection import Collection, emptied, num_kept, write_documents
 from likewise.batch.parts.units import check_rewriting
-from likewise.batch.write.kept_rows import check_annotated, write_files
+from likewise.batch.write.kept_rows import check_annotated, write_errors, write_files
 from likewise.corpus.items import (
     Candidates,
     ContainmentRules,
@@ -34,7 +34,7 @@ from likewise.io.output.directory import ANNOTATED, CONTAMINATED, ERRORS, ITEMS,
 from likewise.io.output.whole import write_whole
 from likewise.io.places import Watch
 from likewise.io.source.added import Added, AddedFields
-from likewise.io.source.source import BadRow, BadRowTally, Cut, InputFile, Kept, write_errors
+from likewise.io.source.source import BadRow, BadRowTally, Cut, InputFile, Kept
 from likewise.io.tables.columns import constant_column, number_column, numbers_of, text_column
 from likewise.job.output import Job, about_files
 from likewise.job.reading import Counts, FileRun, each_part, listed

@@ -220,14 +220,15 @@ def _is_textbook(within: int | None) -> bool:
     return within is not None and check_integer("within", within, 0, 256) <= _WIDEST_OF_64_BITS
 
 
-def package_defaults(hash_name: str, weights: object) -> dict[str, Any]:
-    """Return the default fields of a recipe compatible with the sketches of another package."""
+def _defaults_of(hash_name: str, weights: object) -> dict[str, Any]:
+    """Return the default fields of a recipe with this hash, which may be that of another package's sketches."""
+    fields: dict[str, Any] = {"slot_bits": 16, "scheme": "bucket"}
     if hash_name == "simhash-1e0ng":
-        return {"tokens": "char", "shingle": 4, "weights": "count", "bits": 64}
+        fields |= {"tokens": "char", "shingle": 4, "weights": "count", "bits": 64}
     if hash_name == "datasketch":
         own = {"shingle": 1} if weights == OWN_WEIGHTS else {}
-        return {"slot_bits": 32, "scheme": "affine32", "seed": 1, **own}
-    return {}
+        fields |= {"slot_bits": 32, "scheme": "affine32", "seed": 1, **own}
+    return fields
 
 
 def with_preset(preset: str, options: Mapping[str, Any]) -> dict[str, Any]:
@@ -321,15 +322,16 @@ def _weighing_of(
 
 
 def chosen_fields(
-    method: str, options: Mapping[str, Any], tokens_of: Callable[[Weighing], str]
+    method: str, options: Mapping[str, Any], own: Mapping[str, Any], tokens_of: Callable[[Weighing], str]
 ) -> tuple[FeatureChoice, dict[str, Any]]:
-    """Return the chosen features, and the recipe fields for them with the values that depend on them."""
+    """Return the chosen features, and the recipe fields for them, with the method's `own` and values that depend."""
     rest = dict(options)
     hash_name, measure = rest.pop("hash", "xxh3"), rest.pop("measure")
     keep, group = rest.pop("keep", None), rest.pop("group", "leaders")
     plain = {name: rest.pop(name, None) for name in _PLAIN}
     named = {name: rest.pop(name, None) for name in ("weights", "table", "tokens", "shingle", "seed")}
-    for name, value in package_defaults(hash_name, named["weights"]).items():
+    defaults = _defaults_of(hash_name, named["weights"])
+    for name, value in defaults.items():
         if name in named and named[name] is None and not (name == "weights" and named["table"] is not None):
             named[name] = value
     weighing = _weighing_of(method, **named)
@@ -349,6 +351,7 @@ def chosen_fields(
         "keep": ("longest" if measure in EXCERPT_MEASURES else "first") if keep is None else keep,
         "group": group,
         **_text_options(rest, weighing.rules),
+        **{name: defaults.get(name) if value is None else value for name, value in own.items()},
     }
     return features, fields
 

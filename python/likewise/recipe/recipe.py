@@ -41,7 +41,6 @@ from likewise.recipe.presets import (
     chosen_fields,
     default_bits,
     default_tokens,
-    package_defaults,
     with_base,
     with_preset,
 )
@@ -421,9 +420,6 @@ class Recipe:
         >>> Recipe.minhash().threshold, Recipe.minhash(shingle=2).threshold
         (0.55, 0.8)
         """
-        package = package_defaults(options.get("hash", "xxh3"), options.get("weights"))
-        slot_bits = package.get("slot_bits", 16) if slot_bits is None else slot_bits
-        scheme = package.get("scheme", "bucket") if scheme is None else scheme
         own = {"num_slots": num_slots, "slot_bits": slot_bits, "scheme": scheme, "recall": recall, "bands": bands}
         return cls._of_sets("minhash", threshold, options, **own, rows=rows, overflow=overflow)
 
@@ -487,13 +483,13 @@ class Recipe:
         """
         measure = options.get("measure") or ("hamming" if threshold is None else "cosine")
         alone = measure == "hamming"
-        if bits is None:
-            bits = package_defaults(options.get("hash", "xxh3"), options.get("weights")).get("bits")
         features, fields = chosen_fields(
             "simhash",
             {**options, "measure": measure},
+            {"bits": bits},
             lambda named: default_tokens(measure, within, named.shingle, named.weights),
         )
+        bits = fields.pop("bits")
         bits = default_bits(within) if bits is None else bits
         if threshold is None and measure == "cosine":
             threshold = features.threshold(measure)
@@ -570,8 +566,8 @@ class Recipe:
     def _of_sets(cls, method: str, threshold: object, options: RecipeOptions, **own: Any) -> Self:
         """Make a recipe of a method that measures feature sets; these share features and thresholds."""
         measure = options.get("measure", "jaccard")
-        features, fields = chosen_fields(method, {**options, "measure": measure}, lambda _: "auto")
-        return cls(**fields, threshold=features.threshold(measure) if threshold is None else threshold, **own)
+        features, fields = chosen_fields(method, {**options, "measure": measure}, own, lambda _: "auto")
+        return cls(**fields, threshold=features.threshold(measure) if threshold is None else threshold)
 
     @classmethod
     def exact(

@@ -16,7 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from likewise.batch.decide.decision import Decision
-from likewise.batch.read.documents import Documents, Reference, References
+from likewise.batch.read.documents import Documents
+from likewise.batch.read.ingest import Reference, References
 from likewise.batch.read.resume import open_kept_sketches, recipe_of_run
 from likewise.batch.write.groups import EarlierGroups
 from likewise.errors import InvalidInput, InvalidParameter, counted

@@ -25,7 +25,7 @@ from likewise import _native
 from likewise.arrays import frozen, slices
 from likewise.batch.decide.verification import Verifier
 from likewise.batch.read.documents import Collapsed, Documents, each_part
-from likewise.job.reading import RunContext, RunRules
+from likewise.job.reading import RunContext
 from likewise.recipe.fields import PACKAGE_HASHES
 from likewise.recipe.methods import MinHash
 from likewise.recipe.recipe import Recipe
@@ -92,7 +92,7 @@ def with_chosen_threshold(
         parts.has_threshold = facts is not None
     if facts is None:
         with context.stage("choosing the threshold", "choosing_the_threshold", "documents"):
-            facts = choose_threshold(documents, recipe, threads=context.threads).to_dict()
+            facts = choose_threshold(documents, recipe, context).to_dict()
         if parts is not None and parts.directory.is_dir():
             unfinished = parts.directory / f"{_KEPT}.unfinished"
             kept = {"checksum": _checksum(facts), "facts": facts}
@@ -101,7 +101,7 @@ def with_chosen_threshold(
     return recipe.with_threshold(facts["threshold"]), {"chosen_threshold": facts}
 
 
-def choose_threshold(documents: Documents, recipe: Recipe, *, threads: int) -> ChosenThreshold:
+def choose_threshold(documents: Documents, recipe: Recipe, context: RunContext) -> ChosenThreshold:
     """Compare a sample of documents with all of them, and find the valley of the similarities."""
     # A row of each sampled document, in the order of their digests; copies are one, and references are left out.
     best, sample, shapes = np.zeros(0, np.uint64), np.zeros(0, np.int64), documents.shapes
@@ -111,14 +111,14 @@ def choose_threshold(documents: Documents, recipe: Recipe, *, threads: int) -> C
         best, first = np.unique(np.concatenate([best, _digests(documents, some)[:, 0]]), return_index=True)
         sample = np.concatenate([sample, some])[first]
         best, sample = best[:MOST_SAMPLED], sample[:MOST_SAMPLED]
-    a, b, equal = _nominated(documents, recipe, sample, threads)
+    a, b, equal = _nominated(documents, recipe, sample, context.threads)
     # Each measured pair represents several if there are too many with its number of equal slots.
     of_estimate = np.bincount(equal, minlength=_SLOTS + 1)
     each = np.maximum(1, -(-of_estimate // _MOST_OF_ESTIMATE))[equal]
     mixed = (_digests(documents, sample[a])[:, 0] ^ _digests(documents, b)[:, 1]) * _MIX
     taken = (mixed >> np.uint64(32)) % each.astype(np.uint64) == 0
     a, b, weight = a[taken], b[taken], each[taken]
-    similarity, penalty = _measured(documents, recipe, sample[a], b, threads)
+    similarity, penalty = _measured(documents, recipe, sample[a], b, context)
     reaches = ~np.isnan(similarity)
     a, b, weight = a[reaches], b[reaches], weight[reaches]
     sizes = np.minimum(documents.num_features[sample[a]], documents.num_features[b])
@@ -283,14 +283,14 @@ class _Partners:
 
 
 def _measured(
-    documents: Documents, recipe: Recipe, a: NDArray[np.int64], b: NDArray[np.int64], threads: int
+    documents: Documents, recipe: Recipe, a: NDArray[np.int64], b: NDArray[np.int64], context: RunContext
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return the similarity of each pair of rows, NaN below the lowest one of interest, and its penalty."""
     order, places = np.unique(np.concatenate([a, b]), return_inverse=True)
     sides = places.astype(np.uint32)
     nothing = np.zeros(0, np.int64)
     collapsed = Collapsed(documents, nothing, order.astype(np.uint32), nothing)
-    with Verifier(collapsed, recipe, RunContext(RunRules(threads))) as verifier:
+    with Verifier(collapsed, recipe, context) as verifier:
         found, penalties = [np.zeros(0)], [np.zeros(0)]
         for part in slices(len(a), _PAIRS_AT_ONCE):
             later, earlier = sides[: len(a)][part], sides[len(a) :][part]

@@ -461,8 +461,8 @@ def _spread(collapsed: Collapsed, recipe: Recipe, verdicts: Verdicts, num_measur
     )
 
 
-def group_warning(documents: Documents, decision: Decision) -> str | None:
-    """Return a warning if one group holds more than half of the documents of a run, equal copies aside, or None."""
+def group_warning(documents: Documents, decision: Decision, progress: Progress) -> str | None:
+    """Report and return a warning if one group holds more than half of a run's documents, equal copies aside."""
     num_documents = len(decision.kept) - documents.num_references
     least = max(_LEAST_DOCUMENTS, num_documents // 2 + 1)
     if len(decision.removed_rows) + 1 < least:
@@ -477,8 +477,10 @@ def group_warning(documents: Documents, decision: Decision) -> str | None:
     largest = int(sizes.max())
     if largest < least:
         return None
-    return (
+    warning = (
         f"one group holds {largest:,} of {num_documents:,} documents that differ; they may share a form or a notice "
         "instead of being copies. Look at some pairs, and if they are none, give a higher threshold or remove the "
         "shared text first."
     )
+    progress(Warned(warning))
+    return warning

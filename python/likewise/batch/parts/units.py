@@ -25,7 +25,7 @@ from likewise.batch.parts.collection import (
     write_emptied,
 )
 from likewise.batch.read.columns import HeldDocuments, SketchedPiece, sketched_piece
-from likewise.batch.read.documents import Reference, References
+from likewise.batch.read.ingest import Reference, References
 from likewise.batch.run import bounded_run, decided, opened_run
 from likewise.batch.write.evidence import write_evidence
 from likewise.batch.write.kept_rows import write_bad_rows

@@ -5,7 +5,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
-from pathlib import Path
 from types import MappingProxyType, SimpleNamespace
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar, cast
 
@@ -18,7 +17,7 @@ from likewise.arrays import ArrowColumn, GrowingTexts, distinct, double_id, repe
 from likewise.batch.budget.room import Room
 from likewise.errors import InvalidInput
 from likewise.io.output.evidence import Places
-from likewise.io.source.source import BadRow, InputFile, Source, id_type_of
+from likewise.io.source.source import BadRow, Source, id_type_of
 from likewise.io.tables.columns import number_column, text_column
 from likewise.recipe.methods import SimHashDistance
 from likewise.recipe.recipe import Recipe
@@ -38,42 +37,6 @@ _BYTES_A_THREAD = 8 << 20
 
 # Documents processed at once.
 _COLLAPSED_AT_ONCE = 1 << 18
-
-
-class Reference(NamedTuple):
-    """Files of reference documents from one path."""
-
-    files: tuple[InputFile, ...]
-    # Parts of the sketches that the run that wrote these files stored
-    sketches: tuple[Path, ...] | None = None
-    # Fields by which that run ranked documents, which some of them have
-    ranked_by: tuple[str, ...] = ()
-    # The output directory of that run
-    run: Path | None = None
-
-
-class References(NamedTuple):
-    """All reference documents, in order of priority."""
-
-    # One part per given path
-    parts: tuple[Reference, ...] = ()
-
-    @property
-    def files(self) -> tuple[InputFile, ...]:
-        """All files."""
-        return tuple(file for part in self.parts for file in part.files)
-
-    @property
-    def ranked_by(self) -> frozenset[str]:
-        """All fields by which the runs that wrote these files ranked documents."""
-        return frozenset(field for part in self.parts for field in part.ranked_by)
-
-    def starts(self) -> Iterator[tuple[int, Reference]]:
-        """Yield each part with the number of its first file among the sources of the run; references come first."""
-        first = 0
-        for part in self.parts:
-            yield first, part
-            first += len(part.files)
 
 
 class SpooledPiece(NamedTuple):

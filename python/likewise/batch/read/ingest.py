@@ -20,9 +20,9 @@ import numpy as np
 from likewise._native import Rarity
 from likewise.batch.budget.room import Room
 from likewise.batch.read.columns import Columns, HeldDocuments, SketchedPiece, bare_piece, sketched_piece
-from likewise.batch.read.documents import Documents, References
+from likewise.batch.read.documents import Documents
 from likewise.errors import InvalidInput, InvalidParameter, LikewiseError, counted
-from likewise.io.source.source import NO_LIMIT, BadRowTally, Piece, ReadTask, Source
+from likewise.io.source.source import NO_LIMIT, BadRowTally, InputFile, Piece, ReadTask, Source
 from likewise.job.reading import (
     FileRun,
     RunContext,
@@ -58,6 +58,43 @@ PIECE_BYTES = 1 << 20
 _STREAM_BYTES = 64 << 20
 # Rows have 32 bits, and the highest two numbers are reserved.
 MOST_DOCUMENTS = 2**32 - 2
+
+
+class Reference(NamedTuple):
+    """Files of reference documents from one path."""
+
+    files: tuple[InputFile, ...]
+    # Parts of the sketches that the run that wrote these files stored
+    sketches: tuple[Path, ...] | None = None
+    # Fields by which that run ranked documents, which some of them have
+    ranked_by: tuple[str, ...] = ()
+    # The output directory of that run
+    run: Path | None = None
+
+
+class References(NamedTuple):
+    """All reference documents, in order of priority."""
+
+    # One part per given path
+    parts: tuple[Reference, ...] = ()
+
+    @property
+    def files(self) -> tuple[InputFile, ...]:
+        """All files."""
+        return tuple(file for part in self.parts for file in part.files)
+
+    @property
+    def ranked_by(self) -> frozenset[str]:
+        """All fields by which the runs that wrote these files ranked documents."""
+        return frozenset(field for part in self.parts for field in part.ranked_by)
+
+    def starts(self) -> Iterator[tuple[int, Reference]]:
+        """Yield each part with the number of its first file among the sources of the run; references come first."""
+        first = 0
+        for part in self.parts:
+            yield first, part
+            first += len(part.files)
+
 
 # A piece, and the number of its source.
 _Numbered = tuple[int, SketchedPiece]
@@ -186,8 +223,8 @@ class _Worker:
         if self._held is not None and (held := self._held.take(number, job_number)) is not None:
             return [(number, one) for one in held]
         done: list[_Numbered] = []
-        pieces, began = job.read(), time.perf_counter()
-        for piece in pieces:
+        began = time.perf_counter()
+        for piece in job.read():
             if piece.bad_rows and self._rules.on_error == "fail":
                 return [*done, (number, bare_piece(piece))]
             done.append((number, self._part(source, piece, time.perf_counter() - began)))

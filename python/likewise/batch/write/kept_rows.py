@@ -2,7 +2,7 @@
 
 import json
 import shutil
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import BinaryIO
 
@@ -22,7 +22,7 @@ from likewise.io.lines.lines import LineFile
 from likewise.io.output.directory import KEPT, SKETCHES
 from likewise.io.output.parts import find_parts
 from likewise.io.source.added import Added, AddedFields, check_takes_fields
-from likewise.io.source.source import InputFile, Kept, KeptTexts, Piece, write_errors
+from likewise.io.source.source import BadRow, InputFile, Kept, KeptTexts, Piece
 from likewise.recipe.recipe import Recipe
 
 _AT_ONCE = 1 << 18
@@ -83,6 +83,16 @@ def write_bad_rows(documents: Documents, path: Path) -> None:
     first = documents.num_reference_sources
     files = zip(documents.sources[first:], documents.bad_rows[first:], strict=True)
     write_errors([(source.name, bad) for source, bad_rows in files for bad in bad_rows], path)
+
+
+def write_errors(bad_rows: Iterable[tuple[str | None, BadRow]], path: Path) -> None:
+    """Write bad rows with the names of their files, one JSON object per line; no file if there are none."""
+    lines = (json.dumps({"file": name, "row": bad.line + 1, "reason": bad.reason}) + "\n" for name, bad in bad_rows)
+    first = next(lines, None)
+    if first is not None:
+        with path.open("w", encoding="utf-8", newline="\n") as file:
+            file.write(first)
+            file.writelines(lines)
 
 
 def write_kept(file: InputFile, target: Path, kept: Kept) -> None:

@@ -205,11 +205,10 @@ def summary_of(counts: RunCounts, recipe: Recipe, timing: Timing) -> dict[str, A
     """Return the summary; its first entry states how removals were verified."""
     from likewise import __version__
 
+    known = {name: n for name, n in counts._asdict().items() if n is not None or name not in _OPTIONAL_COUNTS}
     return {
         "verification": statement(recipe),
-        **{
-            name: value for name, value in counts._asdict().items() if value is not None or name not in _OPTIONAL_COUNTS
-        },
+        **known,
         "recall": recipe.recall_with(counts.num_crowded, counts.num_capped),
         "recipe": recipe.to_dict(),
         **({} if recipe.table is None else {"weights": recipe.table.to_dict()}),

@@ -154,7 +154,7 @@ class CsvFile(LineFile):
 
     def _read(self, offset: int, length: int, stray_lines: Sequence[int] = (), num_before: int = 0) -> Iterator[Piece]:
         assert self._reader is not None
-        yield piece_of(self._reader.read(offset, length, list(stray_lines), num_before))
+        return iter([piece_of(self._reader.read(offset, length, list(stray_lines), num_before))])
 
     def _head_added(self, added: Added) -> bytes:
         with self.plain_path.open("rb") as file:

@@ -90,7 +90,7 @@ class JsonlFile(LineFile):
         return _native.rewrite_jsonl_rows(path, offsets, lengths, self.native_rules, cut, threads=threads)[:2]
 
     def _read(self, offset: int, length: int) -> Iterator[Piece]:
-        yield piece_of(_native.read_jsonl_piece(str(self.plain_path), offset, length, self.native_rules))
+        return iter([piece_of(_native.read_jsonl_piece(str(self.plain_path), offset, length, self.native_rules))])
 
     def read_texts(self, offsets: NDArray[np.uint64], lengths: NDArray[np.uint32]) -> _native.Texts:
         """Read the texts of these lines again."""

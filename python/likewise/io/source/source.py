@@ -1,6 +1,5 @@
 """The interface of readers: pieces of documents, their texts again by position, and limits on bad rows."""
 
-import json
 import math
 import re
 import threading
@@ -547,13 +546,3 @@ class BadRowTally:
         return InvalidInput(
             f"{self._told()}. The --max-bad-rows limit is {self._limit}; fix the input, or raise the limit"
         )
-
-
-def write_errors(bad_rows: Iterable[tuple[str | None, BadRow]], path: Path) -> None:
-    """Write bad rows with the names of their files, one JSON object per line; no file if there are none."""
-    lines = (json.dumps({"file": name, "row": bad.line + 1, "reason": bad.reason}) + "\n" for name, bad in bad_rows)
-    first = next(lines, None)
-    if first is not None:
-        with path.open("w", encoding="utf-8", newline="\n") as file:
-            file.write(first)
-            file.writelines(lines)

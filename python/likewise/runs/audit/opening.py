@@ -15,7 +15,8 @@ from likewise.arrays import ArrowTable
 from likewise.batch.against.references import find_references, is_finished_run
 from likewise.batch.budget.room import Room
 from likewise.batch.joined import JoinedRows
-from likewise.batch.read.documents import Collapsed, Documents, References
+from likewise.batch.read.documents import Collapsed, Documents
+from likewise.batch.read.ingest import References
 from likewise.batch.read.resume import recipe_of_run
 from likewise.batch.run import bounded_run, opened_run, ordered
 from likewise.batch.texts import Deduplication

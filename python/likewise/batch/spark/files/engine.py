@@ -39,12 +39,13 @@ from likewise.batch.spark.run import BAD, DOCUMENT, TALLY, Run, check_recipe
 from likewise.batch.spark.sketching import DIGEST_BYTES
 from likewise.batch.spark.stages import Stages, open_session, spark_failures
 from likewise.batch.write.evidence import evidence_table, named
+from likewise.batch.write.kept_rows import write_errors
 from likewise.batch.write.summary import ContentDigest, EngineRun, InputCounts, RunCounts
 from likewise.errors import InvalidInput, InvalidParameter, parse_size
 from likewise.io.lines.lines import LineFile
 from likewise.io.output.directory import ENGINE_STAGES, ERRORS, EVIDENCE, KEPT, PARTS, SUMMARY
 from likewise.io.output.evidence import Places
-from likewise.io.source.source import BadRow, BadRowTally, InputFile, Source, write_errors
+from likewise.io.source.source import BadRow, BadRowTally, InputFile, Source
 from likewise.job.reading import RunContext, refusal
 from likewise.progress import Planned, Warned
 from likewise.recipe.methods import SimHash
