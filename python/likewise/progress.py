@@ -71,7 +71,7 @@ class Planned:
 
 Event = StageStarted | StageAdvanced | StageFinished | Warned | Planned
 Progress = Callable[[Event], None]
-#: Ignores an event.
+#: Ignores an event: the append of a queue that holds nothing, which is built in and so costs next to nothing.
 no_progress: Progress = deque[Event](maxlen=0).append
 
 

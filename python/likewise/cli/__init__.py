@@ -190,7 +190,10 @@ def _status(arguments: Sequence[str] | None) -> int:
         error.show()
         return error.exit_code
     except (KeyboardInterrupt, click.Abort):
-        click.echo("interrupted: no output files were written", err=True)
+        from likewise.io.output.whole import WRITTEN
+
+        told = "the output files are complete" if WRITTEN.is_set() else "no output files were written"
+        click.echo(f"interrupted: {told}", err=True)
         return 130
     except BrokenPipeError:
         # The reader of the output closed the pipe.

@@ -26,9 +26,6 @@ _OF_AN_INDEX = (
     "--url on the command line or likewise.redis.RedisIndex in Python"
 )
 
-# The disk is full, or the file has reached the maximum size.
-FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-
 
 def is_remote(name: str | Path) -> bool:
     """Return whether a name is a URL of a store, such as ``s3://bucket/name``, except ``file://``."""
@@ -50,9 +47,7 @@ def check_place(path: str | os.PathLike[str], *, elsewhere: str = _OF_AN_INDEX) 
     """Raise InvalidInput if a path cannot be a directory: an address such as ``s3://b/x``, or a broken link."""
     check_home(path)
     name = os.fspath(path)
-    address = _ADDRESS.fullmatch(name)
-    # If a directory `s3:` exists, accept its name like any other.
-    if address is not None and not Path(f"{address[1]}:").is_dir():
+    if address := _address(name):
         if address[1].lower() == "file":
             raise InvalidInput("give the path without file://", name)
         raise InvalidInput(elsewhere, f"{address[1]}://{address[2]}")
@@ -62,6 +57,18 @@ def check_place(path: str | os.PathLike[str], *, elsewhere: str = _OF_AN_INDEX) 
                 f"broken link to {place.readlink()}; delete the link, create its target, or choose another path",
                 str(place),
             )
+
+
+def _address(name: str) -> re.Match[str] | None:
+    """Return the scheme of an address and the rest. If a directory ``s3:`` exists, it is a name like any other."""
+    address = _ADDRESS.fullmatch(name)
+    return None if address is None or Path(f"{address[1]}:").is_dir() else address
+
+
+def check_slashes(path: str | Path) -> None:
+    """Raise InvalidInput for an address with one slash, of a mistake or a Path, which would name a local directory."""
+    if address := _address(os.fspath(path)):
+        raise InvalidInput(f"an address has two slashes; give the str {address[1]}://{address[2]}", str(path))
 
 
 def check_home(path: object) -> None:

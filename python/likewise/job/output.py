@@ -1,11 +1,10 @@
 """One run over files: from its inputs, and the claim of its output directory, to its summary; what lost most."""
 
-import contextlib
 import json
 import os
 import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from functools import cached_property
 from pathlib import Path
 from types import TracebackType
@@ -20,8 +19,8 @@ from likewise.errors import InvalidInput, RecipeMismatch, counted, differing
 from likewise.io.inputs import Inputs
 from likewise.io.output.directory import DECISIONS, FINAL_NAMES, IDENTITY, PARTS, REVIEW, SUMMARY, UNFINISHED, VIEW
 from likewise.io.output.row_files import RowWriter
-from likewise.io.output.whole import place_named, scratch_directory, try_lock
-from likewise.io.places import Watch, check_home, check_unchanged, is_remote, local_path, stamps
+from likewise.io.output.whole import WRITTEN, place_named, scratch_directory, try_lock
+from likewise.io.places import Watch, check_home, check_slashes, check_unchanged, is_remote, local_path, stamps
 from likewise.io.remote import RemoteDirectory
 from likewise.io.source.source import InputFile
 from likewise.job.reading import FileRun, RunContext, found_inputs, listed
@@ -67,14 +66,11 @@ class OutputDirectory:
             with place_named(str(self.path), self.work):
                 self.path.mkdir(parents=True, exist_ok=True)
                 self._claim()
-        except KeyboardInterrupt as error:
+        except BaseException as error:
             self._release()
             # Clean up only if no other run can have started: else, the directory may be another run's.
-            if self._created:
+            if self._created and isinstance(error, KeyboardInterrupt):
                 self.__exit__(type(error), error, None)
-            raise
-        except BaseException:
-            self._release()
             raise
         return self
 
@@ -97,7 +93,7 @@ class OutputDirectory:
             self._release()
             shutil.rmtree(self.work, ignore_errors=True)
         if kind is not None and self._created and not is_left:
-            with contextlib.suppress(OSError):
+            with suppress(OSError):
                 self.path.rmdir()
         if isinstance(error, OSError):
             with place_named(str(self.path), self.work):
@@ -171,7 +167,7 @@ class OutputDirectory:
         if identity_path.exists():
             self._lock = identity_path.open("rb")
             _lock_file(self._lock, self.path)
-            with contextlib.suppress(ValueError, RecursionError):
+            with suppress(ValueError, RecursionError):
                 found = json.loads(self._lock.read())
         ours = json.loads(json.dumps(self._identity))
         if self._fresh:
@@ -203,7 +199,7 @@ class OutputDirectory:
     def _release(self) -> None:
         if self._lock is not None:
             # A write that failed before fails again here, and was already reported.
-            with contextlib.suppress(OSError):
+            with suppress(OSError):
                 self._lock.close()
             self._lock = None
 
@@ -315,6 +311,7 @@ class Job:
             self.target = self.enter(_stored(str(self._output), self._inputs, overwrite=self._overwrite))
             return self
         self.target = Path(local_path(self._output))
+        check_slashes(self.target)
         if self.is_written:
             check_free(self.target, overwrite=self._overwrite)
         return self
@@ -421,6 +418,7 @@ class Job:
         """Rename all outputs into place."""
         assert self._directory is not None
         self._directory.finish()
+        WRITTEN.set()
 
 
 def about_files(files: Sequence[InputFile], **columns: Sequence[object]) -> list[dict[str, object]]:
@@ -442,7 +440,10 @@ def _stored(output: str, inputs: Sequence[str | Path], *, overwrite: bool) -> It
     target = RemoteDirectory(output, FINAL_NAMES, overwrite=overwrite)
     with scratch_directory() as place:
         yield place / "out"
+        # Nothing is where the user asked for it before it is copied.
+        WRITTEN.clear()
         target.write(place / "out")
+        WRITTEN.set()
 
 
 _NUM_SLICES = 3

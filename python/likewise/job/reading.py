@@ -160,9 +160,7 @@ class FileRun:
                 "tokens_field",
                 f"required for tokens {USER_TOKENS} and weights own; give the name of the field with the tokens",
             )
-        if self.tokens_field is None:
-            return
-        if not recipe.takes_tokens:
+        if self.tokens_field is not None and not recipe.takes_tokens:
             raise InvalidParameter(
                 "tokens_field", f"requires tokens {USER_TOKENS}; the recipe uses tokens {recipe.tokens}"
             )
@@ -265,7 +263,7 @@ _Made = TypeVar("_Made")
 _PIECE_BYTES = 4 << 20
 # Jobs that wait per thread; their data, such as a batch of a stream, is in memory.
 _JOBS_A_THREAD = 3
-_NO_TEXTS = Texts.from_list([])
+NO_TEXTS = Texts.from_list([])
 # A place where nothing can be created.
 _NOWHERE = Path(os.devnull)
 
@@ -408,7 +406,7 @@ def each_part(
     def take(number: int, _: int, job: ReadTask) -> tuple[int, list[tuple[Piece, _Made]]]:
         # A source with a single job may use all threads for it.
         inner_threads = context.threads if sources[number].num_bytes <= _PIECE_BYTES else 1
-        pieces = [(piece._replace(texts=_NO_TEXTS), make(piece.texts, inner_threads)) for piece in job.read()]
+        pieces = [(piece._replace(texts=NO_TEXTS), make(piece.texts, inner_threads)) for piece in job.read()]
         return number, pieces
 
     bad_rows = BadRowTally(context.rules.max_bad_rows) if tally is None else tally

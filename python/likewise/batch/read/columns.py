@@ -18,7 +18,7 @@ from likewise.batch.budget.room import MOST_HELD_BYTES, Room
 from likewise.batch.read.documents import Documents, SpooledPiece
 from likewise.errors import InvalidInput
 from likewise.io.source.source import BadRow, BadRowTally, Piece, Source
-from likewise.job.reading import RunRules, refusal
+from likewise.job.reading import NO_TEXTS, RunRules, refusal
 from likewise.recipe.methods import Bloom, SimHash
 from likewise.recipe.recipe import Recipe
 from likewise.recipe.rules import fields_read, keep_criteria, keep_needs
@@ -32,9 +32,6 @@ if TYPE_CHECKING:
 _AT_ONCE = 1 << 18
 # Digits of a second after the sixth, which Python's dates drop.
 _FINE_FRACTION = r"[.,]\d{6}(\d+)"
-
-
-_NO_TEXTS = _native.Texts.from_list([])
 
 
 def filled(
@@ -184,7 +181,7 @@ def sketched_piece(
 ) -> SketchedPiece:
     """Return a piece with its sketches, without its texts."""
     return SketchedPiece(
-        piece._replace(texts=_NO_TEXTS),
+        piece._replace(texts=NO_TEXTS),
         np.asarray(batch.sketches),
         np.asarray(batch.shapes),
         np.asarray(batch.num_features),
@@ -197,7 +194,7 @@ def sketched_piece(
 def bare_piece(piece: Piece, handle: int | None = None) -> SketchedPiece:
     """Return a piece without texts, fields and sketches."""
     none, num = np.zeros(len(piece.offsets), np.uint8), np.zeros(0, np.uint32)
-    bare = piece._replace(texts=_NO_TEXTS, fields=[])
+    bare = piece._replace(texts=NO_TEXTS, fields=[])
     return SketchedPiece(bare, none[:0], none, num, num.astype(np.uint64), handle=handle)
 
 

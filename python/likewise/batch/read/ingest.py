@@ -5,11 +5,10 @@ A worker drops each text after sketching it.
 
 from __future__ import annotations
 
-import contextlib
 import time
 from collections import deque
 from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import closing
+from contextlib import closing, contextmanager, suppress
 from functools import partial
 from itertools import chain, islice
 from pathlib import Path
@@ -249,7 +248,7 @@ class _Worker:
         return sketched_piece(piece, batch, lengths, handle)
 
 
-@contextlib.contextmanager
+@contextmanager
 def open_documents(
     sources: Sequence[Source],
     recipe: Recipe,
@@ -297,7 +296,7 @@ def open_documents(
     finally:
         if parts is not None:
             # A finished run needs no more parts.
-            with contextlib.suppress(OSError):
+            with suppress(OSError):
                 parts.close()
         if spool is not None:
             spool.close()

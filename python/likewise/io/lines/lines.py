@@ -1,6 +1,5 @@
 """Files of lines or records: the common parts of JSON Lines and CSV, compressed or not."""
 
-import contextlib
 import json
 import os
 import tempfile
@@ -21,7 +20,7 @@ from likewise._native import checksum, range_checksum
 from likewise.errors import InvalidInput, LikewiseError
 from likewise.io.formats import MAGICS, open_packed
 from likewise.io.lines.packed import PackedStream
-from likewise.io.places import FULL
+from likewise.io.output.whole import FULL
 from likewise.io.source.added import Added
 from likewise.io.source.source import BadRow, Cut, InputFile, Kept, Piece, ReadTask
 
@@ -61,7 +60,7 @@ def tell_unpacked(path: Path, piece_bytes: int, pieces: Pieces) -> None:
 
 def unpacked_pieces(path: Path, piece_bytes: int) -> Pieces | None:
     """Return the pieces of a file that an earlier run decompressed; None if the copy is incomplete or missing."""
-    with contextlib.suppress(OSError, ValueError, KeyError, TypeError, LikewiseError):
+    with suppress(OSError, ValueError, KeyError, TypeError, LikewiseError):
         facts = json.loads(path.with_suffix(".json").read_text(encoding="utf-8"))
         is_same = facts["num_bytes"] == path.stat().st_size and facts["piece_bytes"] == piece_bytes
         if is_same and range_checksum(path, 0, facts["num_bytes"]) == facts["checksum"]:

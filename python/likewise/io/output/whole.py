@@ -1,11 +1,11 @@
 """Files that are renamed into place only when they are complete, and directories that end with their run."""
 
-import contextlib
 import errno
 import hashlib
 import os
 import re
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -13,8 +13,9 @@ from itertools import count
 from pathlib import Path
 
 from likewise.errors import InvalidInput
-from likewise.io.places import FULL
 
+# The disk is full, or the file has reached the maximum size.
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 # Locks on Windows prevent others from reading the locked bytes, so lock a byte far after the content.
 _FAR = 1 << 30
 
@@ -23,6 +24,8 @@ _SUFFIX = ".unfinished"
 _MAX_STEM_BYTES = 150
 _MAX_NAMES = 100
 _NUMBERS = count()
+# Set once this process has completed the outputs of a run, for the message on an interrupt.
+WRITTEN = threading.Event()
 
 
 def try_lock(file: int) -> bool:
@@ -187,7 +190,7 @@ _LOCK = "lock"
 _YOUNG_S = 3600
 
 
-@contextlib.contextmanager
+@contextmanager
 def scratch_directory() -> Iterator[Path]:
     """Yield a temporary directory, as a context; directories left by killed runs are deleted first."""
     import tempfile
@@ -200,7 +203,7 @@ def scratch_directory() -> Iterator[Path]:
         yield place
 
 
-@contextlib.contextmanager
+@contextmanager
 def locked_directory(root: Path, prefix: str) -> Iterator[Path]:
     """Yield a new directory in `root`, as a context; those of the same prefix left by killed runs are deleted first."""
     import tempfile
@@ -213,7 +216,7 @@ def locked_directory(root: Path, prefix: str) -> Iterator[Path]:
         yield place
 
 
-@contextlib.contextmanager
+@contextmanager
 def _locked(directory: Path) -> Iterator[None]:
     """Hold a lock that ends with the process, however it ends."""
     if os.name != "posix":
@@ -232,9 +235,9 @@ def _delete_left(root: Path, prefix: str) -> None:
         return
     import shutil
 
-    with contextlib.suppress(OSError):
+    with suppress(OSError):
         for entry in os.scandir(root):
-            with contextlib.suppress(OSError):
+            with suppress(OSError):
                 is_ours = entry.name.startswith(prefix) and entry.is_dir(follow_symlinks=False)
                 if is_ours and entry.stat(follow_symlinks=False).st_uid == os.geteuid() and _is_dead(Path(entry.path)):
                     shutil.rmtree(entry.path, ignore_errors=True)

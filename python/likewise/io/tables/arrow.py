@@ -321,7 +321,7 @@ def batch_jobs(
         for start in range(0, batch.num_rows, step):
             part = needed.slice(start, step)
             num_bytes = share(batch.nbytes * part.num_rows // batch.num_rows, batch.nbytes)
-            yield ReadTask(num_bytes, _reader(rows, part, first_row + start))
+            yield ReadTask(num_bytes, partial(_read, rows, part, first_row + start))
         first_row += batch.num_rows
 
 
@@ -335,14 +335,11 @@ def _used_bytes(column: ArrowColumn) -> int:
     return int(column.indices.nbytes + values.nbytes * min(len(column), len(values)) // max(len(values), 1))
 
 
-def _reader(rows: TableRows, part: Any, first_row: int) -> Callable[[], Iterator[Piece]]:
-    def read() -> Iterator[Piece]:
-        columns = [narrowed(column) for column in part.columns]
-        yield rows.piece(pa.RecordBatch.from_arrays(columns, schema=part.schema), first_row)
-
+def _read(rows: TableRows, part: ArrowBatch, first_row: int) -> Iterator[Piece]:
     import pyarrow as pa
 
-    return read
+    columns = [narrowed(column) for column in part.columns]
+    yield rows.piece(pa.RecordBatch.from_arrays(columns, schema=part.schema), first_row)
 
 
 def _check_batch(batch: ArrowBatch, known: dict[int, Any]) -> None:
