@@ -408,3 +408,16 @@ def test_a_recipe_file_is_the_recipe(tmp_path):
         "dedup", "-", "-o", tmp_path / "2", "--recipe", tmp_path / "out" / "summary.json", "--json", stdin=jsonl(TEXTS)
     )
     assert json.loads(again.out)["recipe_id"] == recipe.recipe_id
+
+
+def test_control_c_after_a_run_says_that_its_outputs_are_complete(tmp_path):
+    (tmp_path / "a.jsonl").write_bytes(jsonl(TEXTS))
+    code = (
+        "import signal; from likewise.cli import dedup, main; "
+        "dedup.print_summary = lambda *_, **__: signal.raise_signal(signal.SIGINT); main()"
+    )
+    arguments = ["dedup", "a.jsonl", "-o", "out"]
+    ran = subprocess.run([sys.executable, "-c", code, *arguments], cwd=tmp_path, capture_output=True, check=False)
+    assert ran.returncode == 130
+    assert ran.stderr.decode().splitlines()[-1] == "interrupted: the output files are complete"
+    assert (tmp_path / "out" / "summary.json").is_file()

@@ -98,3 +98,11 @@ def test_what_has_no_name_has_a_hint_too(capsys):
         assert explain(FileNotFoundError(2, "No such file or directory", name)) == 2
     hints = [line for line in capsys.readouterr().err.splitlines() if line.startswith("hint: ")]
     assert ["create it first" in hint for hint in hints] == [False, False, True]
+
+
+@pytest.mark.parametrize("place", ["s3:/bucket/run", Path("s3://bucket/run")], ids=["one slash", "a path"])
+def test_an_output_with_one_slash_is_rejected(home, place):
+    before = sorted(os.listdir(home))
+    with pytest.raises(InvalidInput, match="s3:/bucket/run: an address has two slashes; give the str s3://bucket/run"):
+        likewise.dedup_files("a.jsonl", place)
+    assert sorted(os.listdir(home)) == before

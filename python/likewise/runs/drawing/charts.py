@@ -130,8 +130,7 @@ def fingerprints(a: int, b: int, bits: int) -> Html:
                 text = element("title", f"bit {bit}: {'one' if is_set else 'zero'}{', differs' if differs else ''}")
                 x = place * 10 + (place // 8) * 4
                 cells.append(element("rect", text, class_=name, x=x + 1, y=side * 22 + 1, width=8, height=18))
-        cells.append(element("text", "A", class_="side", x=-14, y=14))
-        cells.append(element("text", "B", class_="side", x=-14, y=36))
+        cells += [element("text", letter, class_="side", x=-14, y=y) for letter, y in (("A", 14), ("B", 36))]
         lines.append(element("svg", cells, viewBox="-16 0 690 44", class_="bits", aria_hidden="true"))
     distance = (a ^ b).bit_count()
     digits = bits // 4
