@@ -4,7 +4,7 @@
 # Expected: An index changes the time of a merge and not its result. A row whose key is null matches no row, so it is inserted, as it is without the index, and as Delta Lake does.
 # Happens: With an index of type BTREE or BITMAP, old and new rows are joined in another way, and a row of the join whose key is null is taken for an old row that has no new one. This is so for inserts and for upserts, also if the table has no row without a key. Of two key columns, both must be indexed, and both be null. Other types of index are not used for a merge.
 # Seen: 1,000 documents, then 100 of which 20 have an address of these, 60 another one and 20 none: rows inserted 80 without an index, 60 with BTREE or BITMAP, 80 with ZONEMAP or BLOOMFILTER, 80 with use_index(False); upsert: 1,080 or 1,060 rows; two key columns: 3 of 3 or 2 of 3 inserted; Delta Lake: 80 (2026-11-30)
-# Matters: "Insert what is not there yet" is how a collection grows without copies, and the documentation advises an index for its speed. From then on documents without an address or id are lost without an error. Pass use_index(False), or give such documents a key.
+# Matters: "Insert what is not there yet" is how a collection grows without copies, and the documentation of LanceDB advises an index for its speed. From then on documents without an address or id are lost without an error. Pass use_index(False), or give such documents a key.
 set -euo pipefail
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
