@@ -9,7 +9,7 @@ from tests.structure.test_rules import ROOT
 
 SCRIPTS = sorted((ROOT / "findings").glob("*.sh"))
 _PIN = re.compile(r"==|:\d|@v?\d|=\d|-\d+\.\d")
-_INSTALLS = re.compile(r"^.*(?: install -q|npm install|dependency:copy|go get).*$", re.M)
+_INSTALLS = re.compile(r"^.*(?: install -q|npm install|dependency:copy|go get|cargo add).*$", re.M)
 
 
 @pytest.fixture(scope="module")
