@@ -47,6 +47,11 @@ demo: build ## Find near-duplicates in the text that came with Python
 # Which tests `make test` runs; .ci/run also runs the rounds with servers, clusters, object stores, browsers and kills.
 TESTS ?= not slow and not rounds
 
+# While one core is left to compile the module as a whole, the others can compile tests: `make -j2 build rust-tests`.
+.PHONY: rust-tests
+rust-tests: ## Compile the tests of the Rust crates
+	cargo test --quiet --no-run $(RUST_TESTS)
+
 .PHONY: test
 test: build ## Fast tests of both languages (about 5 minutes on 2 cores once built)
 	cargo test --quiet $(RUST_TESTS)
