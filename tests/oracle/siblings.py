@@ -18,7 +18,15 @@ def character_pairs(token):
     return {number >> 58 for number in numbers}
 
 
+def initials(token):
+    """Return the first characters of the parts of a token before its first digit."""
+    return [part[0] for part in re.split("[_.]", re.split("[0-9]", token)[0]) if part]
+
+
 def are_alike(a, b):
+    firsts, others = initials(a), initials(b)
+    if len(firsts) == len(others) > 1 and firsts[:: len(firsts) - 1] != others[:: len(firsts) - 1]:
+        return False
     a, b = character_pairs(a), character_pairs(b)
     return 2 * len(a & b) / (len(a) + len(b)) >= 0.6 and len(a ^ b) <= 6
 
