@@ -18,7 +18,15 @@ def character_pairs(token):
     return {number >> 58 for number in numbers}
 
 
+def initials(token):
+    """Return the first characters of the parts of a token before its first digit."""
+    return [part[0] for part in re.split("[_.]", re.split("[0-9]", token)[0]) if part]
+
+
 def are_alike(a, b):
+    firsts, others = initials(a), initials(b)
+    if len(firsts) == len(others) > 1 and firsts[:: len(firsts) - 1] != others[:: len(firsts) - 1]:
+        return False
     a, b = character_pairs(a), character_pairs(b)
     return 2 * len(a & b) / (len(a) + len(b)) >= 0.6 and len(a ^ b) <= 6
 
@@ -125,6 +133,8 @@ class Names:
             {t for t in own[i] if (all(left) and t in left[i]) or (t in repeated[i] and t[:3] not in begins[1 - i])}
             for i in (0, 1)
         ]
+        if len(own[0] | own[1]) == 1 and num_tokens <= SLOT_TOKENS:
+            return 0.2 if any(repeated) else 0.0
         is_swap = all(own) and all(2 * len(n) >= len(o) for n, o in zip(names, own, strict=True))
         return min(0.3, 20 / num_tokens) if is_swap and num_tokens <= SLOT_TOKENS else 0.0
 

@@ -28,7 +28,8 @@ def forms(seed, num):
     common = [" ".join(rng.choices(WORDS, k=40)) for _ in range(3)]
     texts = []
     for i in range(num):
-        subject, other = f"{rng.choice(WORDS)}{rng.choice(['', 'er', 'age', str(i)])}", rng.choice(WORDS)
+        ending = rng.choice(["", "er", "age", str(i), "_in.left", "_at.left"])
+        subject, other = f"{rng.choice(WORDS)}{ending}", rng.choice(WORDS)
         text = f"The {subject} package gives {common[i % 3]} for the {other} of {subject}, version {i % 7}"
         if texts and rng.random() < 0.3:
             words = rng.choice(texts).split()

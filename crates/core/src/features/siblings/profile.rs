@@ -4,8 +4,8 @@ use std::cmp::Reverse;
 use std::collections::HashSet;
 
 use super::{
-    DIGIT, FRAME_SHIFT, LEAD, LEAD_WINDOW, NUMBER, NameTable, SLOT_TOKENS, Scratch, each_frame,
-    filling,
+    DIGIT, FRAME_SHIFT, LEAD, LEAD_WINDOW, NUMBER, NameTable, SLOT_TOKENS, Scratch, append,
+    each_frame, filling,
 };
 use crate::features::distinct::Distinct;
 use crate::features::weights::MAX_WEIGHT;
@@ -16,7 +16,7 @@ use crate::sort::sort_hashed;
 /// What names a document: its first tokens, how it fills the slots of its collection, and all tokens in order.
 ///
 /// In a single allocation: two numbers for the header, one for the numbers of tokens and of repeated ones, then the lists: up
-/// to `LEAD_WINDOW` first tokens; the pairs of characters in up to `LEAD` of them; frames of slots, ascending; their
+/// to `LEAD_WINDOW` first tokens, 32 bits of each, and the parts of up to `LEAD` of them; the pairs of characters in up to `LEAD` of them; frames of slots, ascending; their
 /// fillings, ascending; repeated tokens with how they begin and their rarity, the rarest first; two tokens per number.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Names(Box<[u64]>);
@@ -53,6 +53,8 @@ const TOKENS_BITS: u32 = 40;
 pub(crate) struct NameReader {
     /// Pairs of characters in each of the first tokens; none if it names nothing.
     pairs: Vec<u64>,
+    /// How the parts of each of them begin, see [`parts_of`].
+    parts: Vec<u64>,
     /// Whether each token holds a digit or is a number, as flags of its hash, and how it begins, in the lower half.
     flags: Vec<u64>,
     tokens: Vec<u64>,
@@ -108,6 +110,7 @@ impl NameReader {
     /// Begins a document.
     pub(crate) fn clear(&mut self) {
         self.pairs.clear();
+        self.parts.clear();
         self.flags.clear();
         self.tokens.clear();
     }
@@ -121,7 +124,9 @@ impl NameReader {
         for (_, (text, len)) in (num_seen..LEAD).zip(tokens) {
             // A version changes the digits of a name, such as `python3`.
             let stem = text[..len].split(u8::is_ascii_digit).next();
-            self.pairs.push(pairs_of(stem.unwrap_or_default()));
+            let stem = String::from_utf8_lossy(stem.unwrap_or_default());
+            self.pairs.push(pairs_of(&stem));
+            self.parts.push(parts_of(&stem));
         }
     }
 
@@ -173,6 +178,7 @@ impl NameReader {
         }
         repeated.sort_by_key(|word| Reverse(word & RARITY));
         self.pairs.resize(num_named, 0);
+        self.parts.resize(num_named, 0);
         self.read_slots(table, isa);
         let (frames, fillings) = (&self.frames[..], &self.fillings[..]);
         let lead = &self.tokens[..self.tokens.len().min(LEAD_WINDOW)];
@@ -187,6 +193,9 @@ impl NameReader {
             self.tokens.len() as u64 | (repeated.len() as u64) << TOKENS_BITS,
         ]);
         parts.iter().for_each(|part| all.extend_from_slice(part));
+        for (token, parts) in all[HEADER..].iter_mut().zip(&self.parts) {
+            *token = *token & !LOW | parts;
+        }
         all.extend(self.tokens.chunks(2).map(|two| {
             let high = two.get(1).map_or(0, |token| token & !LOW);
             two[0] >> 32 | high
@@ -277,13 +286,34 @@ fn beginning_of(token: &[u8]) -> u64 {
 }
 
 /// Returns a bit for each pair of consecutive characters of a token, hashed.
-fn pairs_of(token: &[u8]) -> u64 {
-    let token = String::from_utf8_lossy(token);
+fn pairs_of(token: &str) -> u64 {
     let scalars = || token.chars().map(u64::from);
     let pairs = scalars().zip(scalars().skip(1));
     let pairs = pairs.map(|(a, b)| (a * 0x11_0000 + b).wrapping_mul(GOLDEN) >> 58);
     pairs.fold(0, |all, pair| all | 1 << pair)
 }
+
+/// Returns the number of parts of a token such as `get_width`, above a hash of how the first and the last one begin; 0 if
+/// it has one part. What is between them is a state or version of the same thing (`tool_alpha_read`, `tool_beta_read`).
+fn parts_of(token: &str) -> u64 {
+    // Most tokens have one part.
+    if !token.bytes().any(|byte| matches!(byte, b'_' | b'.')) {
+        return 0;
+    }
+    let parts = token.split(['_', '.']);
+    let mut firsts = parts.filter_map(|part| part.chars().next().map(u64::from));
+    let num = (firsts.clone().count() as u64).min(MOST_PARTS);
+    match (firsts.next(), firsts.next_back()) {
+        (Some(a), Some(z)) => {
+            (num << PARTS_SHIFT) | mix64(append(a, z)) >> (u64::BITS - PARTS_SHIFT)
+        }
+        _ => 0,
+    }
+}
+
+/// Bits of the hash, and the most parts that are counted.
+const PARTS_SHIFT: u32 = 24;
+const MOST_PARTS: u64 = 255;
 
 impl Names {
     pub fn num_bytes(&self) -> usize {
@@ -305,6 +335,11 @@ impl Names {
 
     fn pairs(&self, place: usize) -> u64 {
         self.0[HEADER + self.num_lead() + place]
+    }
+
+    /// Returns the pairs of characters and the parts of one of the first tokens.
+    fn named(&self, place: usize) -> (u64, u64) {
+        (self.pairs(place), self.lead()[place] & LOW)
     }
 
     fn rarity(&self, place: usize) -> u64 {
@@ -351,7 +386,8 @@ impl Names {
     /// Returns the places, as bits, of the first tokens that may name this document and are new to the other.
     fn new_to(&self, other: &Names) -> u32 {
         let is_new = |&(place, token): &(usize, &u64)| {
-            self.pairs(place) != 0 && !other.lead().contains(token)
+            let is_it = |one: &u64| one >> 32 == token >> 32;
+            self.pairs(place) != 0 && !other.lead().iter().any(is_it)
         };
         let lead = self.lead().iter().take(LEAD).enumerate();
         lead.filter(is_new)
@@ -384,7 +420,7 @@ pub(super) fn left_of_lead(a: &Names, b: &Names) -> (u32, u32) {
     // A misspelled or inflected word names nothing else.
     let unlike = |one: &Names, bits: u32, other: &Names, others: u32| {
         let is_unlike =
-            |i: &usize| places(others).all(|j| !are_alike(one.pairs(*i), other.pairs(j)));
+            |i: &usize| places(others).all(|j| !are_alike(one.named(*i), other.named(j)));
         places(bits)
             .filter(is_unlike)
             .fold(0, |left, i| left | 1 << i)
@@ -462,9 +498,13 @@ fn slot_penalty(num_slots: usize, num_equal: usize) -> f64 {
     num_slots.saturating_sub(num_equal) as f64 / (2 * (num_slots + EQUAL_SLOTS)) as f64
 }
 
-/// Whether two tokens share most of their pairs of characters, with a Dice coefficient of 0.6, and differ in few.
+/// Whether two tokens, given as pairs and parts, share most of their pairs of characters, with a Dice coefficient of 0.6,
+/// and differ in few; the first and the last of equally many parts begin alike.
 #[inline]
-fn are_alike(a: u64, b: u64) -> bool {
+fn are_alike((a, parts_a): (u64, u64), (b, parts_b): (u64, u64)) -> bool {
+    if parts_a != parts_b && parts_a >> PARTS_SHIFT == parts_b >> PARTS_SHIFT {
+        return false;
+    }
     let is_most = 10 * (a & b).count_ones() >= 3 * (a.count_ones() + b.count_ones());
     is_most && (a ^ b).count_ones() <= MOST_PAIRS
 }

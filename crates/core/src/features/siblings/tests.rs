@@ -51,6 +51,9 @@ fn a_swapped_subject_counts_and_a_changed_word_or_number_does_not() {
     // Long names share most of their letters, and differ in a part.
     assert_eq!(of("read_only_bucket", "read_olny_buckets"), lowest);
     assert_eq!(of("preferred_width", "preferred_height"), rare + 0.3);
+    // Short parts too, the first and the last, in names of equally many.
+    assert_eq!(of("vector.rotate_x", "vector.rotate_z"), rare + 0.3);
+    assert_eq!(of("bucket.name", "cloud.bucket.name"), lowest);
     // A word that only one has, in titles and in longer texts.
     assert_eq!(of("bucket", "bucket of logs"), rare);
     let longer = |text: &str| names(&format!("{} and returns no more than that", form(text)));
@@ -76,6 +79,14 @@ fn a_swapped_subject_counts_and_a_changed_word_or_number_does_not() {
     assert_eq!(of_word("left", "right"), 0.3);
     assert_eq!(of_word("color", "colors"), lowest);
     assert_eq!(of_word("item2", "item3"), lowest);
+    // A word that only one document has, throughout, and nothing else; once, or next to another word, it is an edit.
+    let of_added = |word: &str| {
+        let calls = |word: &str| names(&format!("{fill} {word} open it {word} close it {fill}"));
+        penalty(&calls(""), &calls(word))
+    };
+    assert_eq!(of_added("await"), 0.2);
+    assert_eq!(of_added("await all"), lowest);
+    assert_eq!(of_added("step2"), lowest);
     // Nearly equal texts that end differently, and not in a number.
     let ending = |end: &str| {
         names(&format!(
