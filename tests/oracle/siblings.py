@@ -3,6 +3,7 @@
 import itertools
 import re
 from collections import Counter, defaultdict
+from functools import cache, lru_cache
 
 from tests.oracle.weights import idf
 
@@ -23,6 +24,7 @@ def initials(token):
     return [part[0] for part in re.split("[_.]", re.split("[0-9]", token)[0]) if part]
 
 
+@cache
 def are_alike(a, b):
     firsts, others = initials(a), initials(b)
     if len(firsts) == len(others) > 1 and firsts[:: len(firsts) - 1] != others[:: len(firsts) - 1]:
@@ -35,13 +37,18 @@ def has_digit(token):
     return any(c in "0123456789" for c in token)
 
 
+@cache
 def is_number(token):
     return has_digit(token) and not any(c > "\x7f" or c.isalpha() for c in token)
 
 
 def fillings(tokens):
     """Return all (frame, filling) of a document."""
-    tokens = tokens[:SLOT_TOKENS]
+    return _fillings(tuple(tokens[:SLOT_TOKENS]))
+
+
+@lru_cache(256)
+def _fillings(tokens):
     padded = [BEFORE, BEFORE, *tokens, AFTER, AFTER]
     found = set()
     for begin in range(2, 2 + len(tokens)):
