@@ -140,8 +140,6 @@ class Names:
             {t for t in own[i] if (all(left) and t in left[i]) or (t in repeated[i] and t[:3] not in begins[1 - i])}
             for i in (0, 1)
         ]
-        if len(own[0] | own[1]) == 1 and num_tokens <= SLOT_TOKENS:
-            return 0.2 if any(repeated) else 0.0
         is_swap = all(own) and all(2 * len(n) >= len(o) for n, o in zip(names, own, strict=True))
         return min(0.3, 20 / num_tokens) if is_swap and num_tokens <= SLOT_TOKENS else 0.0
 

@@ -63,8 +63,6 @@ const PART_PENALTY: f64 = 0.3;
 /// more than `SLOT_TOKENS`.
 const SWAP: f64 = 20.0;
 const MOST_SWAP: f64 = 0.3;
-/// The penalty for a single word that only one document has, and repeats.
-const ADDED: f64 = 0.2;
 
 /// Returns an upper bound of what [`penalty`] adds to `some`, the result of [`penalty_of_some`].
 pub fn most_penalty(some: f64, a: &Names, b: &Names) -> f64 {
@@ -74,13 +72,7 @@ pub fn most_penalty(some: f64, a: &Names, b: &Names) -> f64 {
     } else {
         END_PENALTY + PART_PENALTY
     };
-    let of_swap = swap_penalty(a.num_tokens().min(b.num_tokens()));
-    some + of_end
-        + if of_swap > 0.0 {
-            of_swap.max(ADDED)
-        } else {
-            0.0
-        }
+    some + of_end + swap_penalty(a.num_tokens().min(b.num_tokens()))
 }
 
 fn swap_penalty(num_tokens: usize) -> f64 {
@@ -183,12 +175,6 @@ impl Compared {
     fn of_swap(&mut self, a: &Names, b: &Names) -> f64 {
         let most = swap_penalty(self.a.len().min(self.b.len()));
         let [new_a, new_b] = self.new_tokens();
-        if let ([token], []) | ([], [token]) = (new_a, new_b) {
-            // All that differs, and throughout: the asynchronous form of an interface.
-            let mut repeated = a.repeated().iter().chain(b.repeated());
-            let is_added = most > 0.0 && repeated.any(|word| (word >> 32) as u32 == *token);
-            return if is_added { ADDED } else { 0.0 };
-        }
         if most == 0.0 || new_a.is_empty() || new_b.is_empty() {
             return 0.0;
         }

@@ -296,10 +296,6 @@ fn pairs_of(token: &str) -> u64 {
 /// Returns the number of parts of a token such as `get_width`, above a hash of how the first and the last one begin; 0 if
 /// it has one part. What is between them is a state or version of the same thing (`tool_alpha_read`, `tool_beta_read`).
 fn parts_of(token: &str) -> u64 {
-    // Most tokens have one part.
-    if !token.bytes().any(|byte| matches!(byte, b'_' | b'.')) {
-        return 0;
-    }
     let parts = token.split(['_', '.']);
     let mut firsts = parts.filter_map(|part| part.chars().next().map(u64::from));
     let num = (firsts.clone().count() as u64).min(MOST_PARTS);
