@@ -7,7 +7,7 @@ HALF_WIDTH, PULL, PULL_BELOW, CENTER = 100, 100, 400, 440
 LOWEST, HIGHEST, STEP = 360, 950, 10
 LEAST_DOCUMENTS, LEAST_RATIO = 20, 1.35
 FEW_PAIRS, NO_VALLEY, REQUIRED = 500, 550, 650
-OF_FAMILIES, FEWEST, MORE = 450, 1, 3
+OF_FAMILIES = 370
 
 
 def place_of(similarity, measure):
@@ -61,7 +61,7 @@ def of_pairs(pairs, least_documents, measure, margin):
         for place, document, many in pairs:
             similar[document] += many if place >= 260 else 0
         num_documents, num_several = (sum(many > least for many in similar.values()) for least in (0, 1))
-        share = (10 * num_several - FEWEST * num_documents) / (MORE * num_documents)
+        share = (10 * num_several - num_documents) / num_documents
         more = round(OF_FAMILIES * min(1.0, max(0.0, share)))
     strict = min(similarity_at(NO_VALLEY + more, measure), similarity_at(REQUIRED + more, measure) - margin)
     strict = max(similarity_at(CENTER, measure), strict)

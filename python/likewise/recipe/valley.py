@@ -42,10 +42,11 @@ FEW_PAIRS, NO_VALLEY, ONE_FORM = REASONS = "few pairs", "no valley", "one form"
 # The threshold without a valley, in bins: of few similar documents; without a gap, and what a usual document needs.
 _OF_FEW_PAIRS = 500
 _WITHOUT_GAP, _REQUIRED_WITHOUT_GAP = 550, 650
-# Where the density falls between these to less than half, the threshold rises by so much, in bins, while the documents
-# with several similar ones become so many more of those with any, in tenths: a mean would follow the few with dozens.
+# Where the density falls between these to less than half, the threshold rises by up to so much, in bins, while the
+# documents with several similar ones become two tenths of those with any, from one: a mean would follow the few with
+# dozens.
 _FALLING = (600, 800)
-_OF_FAMILIES, _FEWEST_IN_FAMILIES, _MORE_IN_FAMILIES = 450, 1, 3
+_OF_FAMILIES = 370
 
 
 class Valley(NamedTuple):
@@ -102,7 +103,7 @@ def choice_lines(facts: Mapping[str, Any]) -> list[str]:
             "duplicates begin",
             NO_VALLEY: f"{facts['measure']} similarities have no gap between duplicates and other documents",
             ONE_FORM: f"{facts['measure']} similarities fall without a gap, and documents have several partners, as "
-            f"those of one form do, so only {'' if facts['threshold'] >= 1 else 'nearly '}equal features match",
+            "those of one form do, so only nearly equal features match",
         }
         rare = {"none": "--weights idf", "log-count": "--weights log-count-idf"}.get(facts["weights"])
         ways = ["give a threshold", "choose one from labeled pairs with likewise tune"]
@@ -147,7 +148,7 @@ def find_valley(
     0.44, then the lower one. Only values that at least 20 sampled documents reach with a pair are considered; if there
     are none, the threshold is 0.5. The choice separates if it is not the upper end of the range, and the highest
     density above it is at least 1.35 times its own, or the highest one below it is not. If both miss this by 0.3 or
-    more, the threshold is 0.55, or 0.65 minus the margin if that is lower, but at least 0.44; up to 0.45 more in a
+    more, the threshold is 0.55, or 0.65 minus the margin if that is lower, but at least 0.44; up to 0.37 more in a
     collection of one form. Between, it is between both, and without a valley at least as high as in each half of the
     sample, where ten documents suffice. Cosines c are converted to this scale as c / (2 - c), and the threshold is
     rounded to a hundredth again.
@@ -231,7 +232,7 @@ def _choice(
     if falls:
         num_similar = np.bincount(document, weights * (bins >= _LOWEST - _HALF_WIDTH))
         num_documents, num_several = int((num_similar > 0).sum()), int((num_similar > 1).sum())
-        share = (10 * num_several - _FEWEST_IN_FAMILIES * num_documents) / (_MORE_IN_FAMILIES * num_documents)
+        share = (10 * num_several - num_documents) / num_documents
         more = round(_OF_FAMILIES * min(1.0, max(0.0, share)))
     strict = min(_of_scale(_WITHOUT_GAP + more, measure), _of_scale(_REQUIRED_WITHOUT_GAP + more, measure) - margin)
     strict = max(_of_scale(_CENTER, measure), strict)
