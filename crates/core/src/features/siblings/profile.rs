@@ -16,8 +16,9 @@ use crate::sort::sort_hashed;
 /// What names a document: its first tokens, how it fills the slots of its collection, and all tokens in order.
 ///
 /// In a single allocation: two numbers for the header, one for the numbers of tokens and of repeated ones, then the lists: up
-/// to `LEAD_WINDOW` first tokens, 32 bits of each, and the parts of up to `LEAD` of them; the pairs of characters in up to `LEAD` of them; frames of slots, ascending; their
-/// fillings, ascending; repeated tokens with how they begin and their rarity, the rarest first; two tokens per number.
+/// to `LEAD_WINDOW` first tokens, 32 bits above the parts of each of the first `LEAD`; the pairs of characters in these;
+/// frames of slots, ascending; their fillings, ascending; repeated tokens with how they begin and their rarity, the rarest
+/// first; two tokens per number.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Names(Box<[u64]>);
 
