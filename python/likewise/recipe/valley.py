@@ -42,9 +42,8 @@ FEW_PAIRS, NO_VALLEY, ONE_FORM = REASONS = "few pairs", "no valley", "one form"
 # The threshold without a valley, in bins: of few similar documents; without a gap, and what a usual document needs.
 _OF_FEW_PAIRS = 500
 _WITHOUT_GAP, _REQUIRED_WITHOUT_GAP = 550, 650
-# Where the density falls between these to less than half, the threshold rises by up to so much, in bins, while the
-# documents with several similar ones become two tenths of those with any, from one: a mean would follow the few with
-# dozens.
+# Where the density falls between these to less than half, the threshold rises by so much, in bins, while documents with
+# several similar ones grow from a tenth of those with any to two: a mean would follow the few with dozens.
 _FALLING = (600, 800)
 _OF_FAMILIES = 370
 
