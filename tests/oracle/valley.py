@@ -83,7 +83,7 @@ def valley(pairs, measure="jaccard", margin=0.0):
         # A bit of the document's number, the last one first.
         some = [pair for pair in placed if f"{pair[1]:04b}"[-1 - number // 2] == str(number % 2)]
         halves.append(of_pairs(some, LEAST_DOCUMENTS // 2, measure, margin)[0])
-    if reason in ("one form", "no valley"):
+    if reason == "one form":
         threshold = max(threshold, *halves)
     is_near = all(abs(round(100 * half) - round(100 * threshold)) <= 3 for half in halves)
     return threshold, reason, clarity, (min(halves), max(halves)), is_near

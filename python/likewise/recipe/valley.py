@@ -148,9 +148,9 @@ def find_valley(
     are none, the threshold is 0.5. The choice separates if it is not the upper end of the range, and the highest
     density above it is at least 1.35 times its own, or the highest one below it is not. If both miss this by 0.3 or
     more, the threshold is 0.55, or 0.65 minus the margin if that is lower, but at least 0.44; up to 0.37 more in a
-    collection of one form. Between, it is between both, and without a valley at least as high as in each half of the
-    sample, where ten documents suffice. Cosines c are converted to this scale as c / (2 - c), and the threshold is
-    rounded to a hundredth again.
+    collection of one form, and there at least as high as in each half of the sample, where ten documents suffice.
+    Between, it is between both. Cosines c are converted to this scale as c / (2 - c), and the threshold is rounded to
+    a hundredth again.
     """
     weights = np.ones(len(similarity), np.int64) if weight is None else weight
     values = similarity if measure == "jaccard" else similarity / (2.0 - similarity)
@@ -166,7 +166,7 @@ def find_valley(
                 _choice(bins[half], document[half], weights[half], some, _LEAST_DOCUMENTS // 2, measure, margin)[0]
             )
     low, high = min(halves), max(halves)
-    if reason in (NO_VALLEY, ONE_FORM):
+    if reason == ONE_FORM:
         # In doubt, documents stay.
         threshold = max(threshold, high)
     is_above = similarity >= threshold
