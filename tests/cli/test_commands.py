@@ -410,14 +410,34 @@ def test_a_recipe_file_is_the_recipe(tmp_path):
     assert json.loads(again.out)["recipe_id"] == recipe.recipe_id
 
 
-def test_control_c_after_a_run_says_that_its_outputs_are_complete(tmp_path):
+# Interrupts as soon as a method has returned.
+INTERRUPTING = """
+import signal, sys
+from likewise.cli import main
+from likewise.io.output.whole import WholeFile
+from likewise.job.output import OutputDirectory
+kind, name = (OutputDirectory if "Directory" in sys.argv[1] else WholeFile), sys.argv.pop(1).split(".")[1]
+before = getattr(kind, name)
+setattr(kind, name, lambda own: (before(own), signal.raise_signal(signal.SIGINT)))
+main()
+"""
+
+
+@pytest.mark.parametrize(
+    ("at", "command", "output"),
+    [
+        ("OutputDirectory.finish", ["dedup", "a.jsonl", "-o", "out"], "out/summary.json"),
+        ("WholeFile.finish", ["pairs", "a.jsonl", "-o", "p.tsv"], "p.tsv"),
+        ("OutputDirectory._claim", ["dedup", "a.jsonl", "-o", "out"], None),
+    ],
+    ids=["finished run", "finished file", "unfinished run"],
+)
+def test_what_is_reported_on_control_c_is_true_before_and_after_outputs_are_in_place(tmp_path, at, command, output):
     (tmp_path / "a.jsonl").write_bytes(jsonl(TEXTS))
-    code = (
-        "import signal; from likewise.cli import dedup, main; "
-        "dedup.print_summary = lambda *_, **__: signal.raise_signal(signal.SIGINT); main()"
+    ran = subprocess.run(
+        [sys.executable, "-c", INTERRUPTING, at, *command], cwd=tmp_path, capture_output=True, check=False
     )
-    arguments = ["dedup", "a.jsonl", "-o", "out"]
-    ran = subprocess.run([sys.executable, "-c", code, *arguments], cwd=tmp_path, capture_output=True, check=False)
     assert ran.returncode == 130
-    assert ran.stderr.decode().splitlines()[-1] == "interrupted: the output files are complete"
-    assert (tmp_path / "out" / "summary.json").is_file()
+    assert ran.stderr.decode().splitlines()[-1] == "interrupted: each local output file is complete or absent"
+    assert {path.name for path in tmp_path.iterdir()} == {"a.jsonl", (output or "a.jsonl").partition("/")[0]}
+    assert output is None or (tmp_path / output).is_file()

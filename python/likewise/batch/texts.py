@@ -231,12 +231,12 @@ class Deduplication:
         import pyarrow as pa
 
         from likewise.batch.write.annotations import save_run
-        from likewise.io.places import check_home
+        from likewise.io.places import check_place
 
-        check_home(folder)
+        check_place(folder, elsewhere="save writes to a local directory; copy it to the store")
         documents = pa.table({"id": self.ids.cast("string"), "text": self._texts()})
         tables = (self.removed, self.overruled)
-        save_run(Path(folder), documents, tables, self._recipe, self.summary, overwrite=overwrite)
+        save_run(folder, documents, tables, self._recipe, self.summary, overwrite=overwrite)
         return Path(folder)
 
     def report(self, path: str | Path | None = None) -> "Html":

@@ -190,10 +190,7 @@ def _status(arguments: Sequence[str] | None) -> int:
         error.show()
         return error.exit_code
     except (KeyboardInterrupt, click.Abort):
-        from likewise.io.output.whole import WRITTEN
-
-        told = "the output files are complete" if WRITTEN.is_set() else "no output files were written"
-        click.echo(f"interrupted: {told}", err=True)
+        click.echo("interrupted: each local output file is complete or absent", err=True)
         return 130
     except BrokenPipeError:
         # The reader of the output closed the pipe.

@@ -265,7 +265,7 @@ def _num_parquet_words(path: Path) -> int:
     import pyarrow.parquet as pq
 
     try:
-        with pq.ParquetFile(path) as file:
+        with pq.ParquetFile(path.absolute()) as file:
             kind = file.schema_arrow.field("sketch").type
             width = kind.list_size if pa.types.is_fixed_size_list(kind) else 1
             return int(file.metadata.num_rows * width)

@@ -231,7 +231,7 @@ def write_parquet(path: Path, source: Source) -> int:
     whole = WholeFile(path)
     try:
         num, checksum = 0, 0
-        with whole.named_errors(), pq.ParquetWriter(whole.unfinished, schema, compression="zstd") as writer:
+        with whole.named_errors(), pq.ParquetWriter(whole.unfinished.absolute(), schema, compression="zstd") as writer:
             group: list[Any] = []
             for documents in checked_batches(source):
                 num += len(documents)
@@ -297,7 +297,7 @@ class ParquetSource:
         # A missing column is a KeyError.
         self._errors = (pa.ArrowException, OSError, EOFError, KeyError)
         try:
-            self._file = pq.ParquetFile(path)
+            self._file = pq.ParquetFile(path.absolute())
             metadata = self._file.schema_arrow.metadata or {}
             metadata |= self._file.metadata.metadata or {}
         except FileNotFoundError:

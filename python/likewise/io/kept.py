@@ -92,7 +92,7 @@ def table_batches(path: Path, *, is_parquet: bool, num_rows: int) -> Iterator[An
     if is_parquet:
         import pyarrow.parquet as pq
 
-        yield from pq.ParquetFile(path).iter_batches(num_rows)
+        yield from pq.ParquetFile(path.absolute()).iter_batches(num_rows)
         return
     with pa.OSFile(str(path)) as source:
         is_file = source.read(6) == b"ARROW1"

@@ -34,20 +34,24 @@ def is_remote(name: str | Path) -> bool:
 
 
 def local_path(name: str | Path) -> str | Path:
-    """Return the path of a ``file://`` URL; other names unchanged."""
-    if not isinstance(name, str) or not name.lower().startswith("file://"):
-        return name
-    from urllib.parse import urlsplit
-    from urllib.request import url2pathname
+    """Return the path of a ``file://`` URL; other names unchanged. Raise InvalidInput for an address with one slash."""
+    if isinstance(name, str) and name.lower().startswith("file://"):
+        from urllib.parse import urlsplit
+        from urllib.request import url2pathname
 
-    return url2pathname(urlsplit(name).path)
+        return url2pathname(urlsplit(name).path)
+    # It would be a local path, which few users mean.
+    if not is_remote(name) and (address := _ADDRESS.fullmatch(str(name))):
+        slashes = ":///" if address[1].lower() == "file" else "://"
+        raise InvalidInput(f"write the address as {address[1]}{slashes}{address[2]} (in Python, a str)", str(name))
+    return name
 
 
 def check_place(path: str | os.PathLike[str], *, elsewhere: str = _OF_AN_INDEX) -> None:
-    """Raise InvalidInput if a path cannot be a directory: an address such as ``s3://b/x``, or a broken link."""
+    """Raise InvalidInput if a path cannot be a local one: an address such as ``s3://b/x``, or a broken link."""
     check_home(path)
     name = os.fspath(path)
-    if address := _address(name):
+    if address := _ADDRESS.fullmatch(name):
         if address[1].lower() == "file":
             raise InvalidInput("give the path without file://", name)
         raise InvalidInput(elsewhere, f"{address[1]}://{address[2]}")
@@ -57,18 +61,6 @@ def check_place(path: str | os.PathLike[str], *, elsewhere: str = _OF_AN_INDEX) 
                 f"broken link to {place.readlink()}; delete the link, create its target, or choose another path",
                 str(place),
             )
-
-
-def _address(name: str) -> re.Match[str] | None:
-    """Return the scheme of an address and the rest. If a directory ``s3:`` exists, it is a name like any other."""
-    address = _ADDRESS.fullmatch(name)
-    return None if address is None or Path(f"{address[1]}:").is_dir() else address
-
-
-def check_slashes(path: str | Path) -> None:
-    """Raise InvalidInput for an address with one slash, of a mistake or a Path, which would name a local directory."""
-    if address := _address(os.fspath(path)):
-        raise InvalidInput(f"an address has two slashes; give the str {address[1]}://{address[2]}", str(path))
 
 
 def check_home(path: object) -> None:

@@ -19,8 +19,8 @@ from likewise.errors import InvalidInput, RecipeMismatch, counted, differing
 from likewise.io.inputs import Inputs
 from likewise.io.output.directory import DECISIONS, FINAL_NAMES, IDENTITY, PARTS, REVIEW, SUMMARY, UNFINISHED, VIEW
 from likewise.io.output.row_files import RowWriter
-from likewise.io.output.whole import WRITTEN, place_named, scratch_directory, try_lock
-from likewise.io.places import Watch, check_home, check_slashes, check_unchanged, is_remote, local_path, stamps
+from likewise.io.output.whole import place_named, scratch_directory, try_lock
+from likewise.io.places import Watch, check_home, check_unchanged, is_remote, local_path, stamps
 from likewise.io.remote import RemoteDirectory
 from likewise.io.source.source import InputFile
 from likewise.job.reading import FileRun, RunContext, found_inputs, listed
@@ -50,13 +50,14 @@ class OutputDirectory:
         fresh: bool = False,
     ) -> None:
         self.path = path
-        self.work = path / UNFINISHED
+        # PyArrow takes a relative path with a colon for a URL.
+        self.work = path.absolute() / UNFINISHED
         self.parts = self.work / PARTS
         self._progress = progress
         self._identity = dict(identity)
         self._overwrite = overwrite
         self._fresh = fresh
-        self._created = False
+        self._created = self._is_finished = False
         self._lock: BinaryIO | None = None
 
     def __enter__(self) -> Self:
@@ -84,7 +85,7 @@ class OutputDirectory:
                 raise self._replaced() from error
             return
         # After its input is repaired, a run has another identity and could not continue.
-        is_left = error is not None and not isinstance(error, InvalidInput) and self._has_parts()
+        is_left = not (error is None or isinstance(error, InvalidInput) or self._is_finished) and self._has_parts()
         if is_left:
             self._delete_all_but_parts()
             self._release()
@@ -119,6 +120,7 @@ class OutputDirectory:
                 if (self.work / name).exists():
                     done.append(name)
                     (self.work / name).rename(self.path / name)
+            self._is_finished = True
         except BaseException:
             for name in reversed(done):
                 if (self.path / name).exists():
@@ -311,7 +313,6 @@ class Job:
             self.target = self.enter(_stored(str(self._output), self._inputs, overwrite=self._overwrite))
             return self
         self.target = Path(local_path(self._output))
-        check_slashes(self.target)
         if self.is_written:
             check_free(self.target, overwrite=self._overwrite)
         return self
@@ -345,7 +346,7 @@ class Job:
     @property
     def work(self) -> Path:
         """The directory to write to, whose outputs are renamed into place at the end."""
-        return self.target / UNFINISHED if self.is_written and self.target is not None else self.scratch
+        return self.target.absolute() / UNFINISHED if self.is_written and self.target is not None else self.scratch
 
     @property
     def parts(self) -> Path | None:
@@ -418,7 +419,6 @@ class Job:
         """Rename all outputs into place."""
         assert self._directory is not None
         self._directory.finish()
-        WRITTEN.set()
 
 
 def about_files(files: Sequence[InputFile], **columns: Sequence[object]) -> list[dict[str, object]]:
@@ -440,10 +440,7 @@ def _stored(output: str, inputs: Sequence[str | Path], *, overwrite: bool) -> It
     target = RemoteDirectory(output, FINAL_NAMES, overwrite=overwrite)
     with scratch_directory() as place:
         yield place / "out"
-        # Nothing is where the user asked for it before it is copied.
-        WRITTEN.clear()
         target.write(place / "out")
-        WRITTEN.set()
 
 
 _NUM_SLICES = 3

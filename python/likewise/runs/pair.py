@@ -35,5 +35,5 @@ def _evidence(path: Path, ids: tuple[str, str]) -> dict[str, Any] | None:
 
     pairs = [[("doc_id", "==", removed), ("kept_id", "==", kept)] for removed, kept in (ids, ids[::-1])]
     with readable(path):
-        rows: list[dict[str, Any]] = pq.read_table(path, filters=pairs).to_pylist()
+        rows: list[dict[str, Any]] = pq.read_table(path.absolute(), filters=pairs).to_pylist()
     return rows[0] if rows else None

@@ -258,13 +258,13 @@ def _groups(run: Path, date_field: str | None, count_by: str | None) -> Any:
     asked = {"first_seen": ("--date-field", date_field), "new_values": ("--count-by", count_by)}
     wanted = [name for name, (_, field) in asked.items() if field is not None]
     try:
-        names = pq.read_schema(path).names
+        names = pq.read_schema(path.absolute()).names
         for name in wanted:
             if name not in names:
                 option, field = asked[name]
                 raise InvalidInput(f"the groups of this run have no {name}; repeat it with {option} {field}", str(run))
         columns = [name for name in (*_NEEDED, *_TAKEN[1:]) if name in names]
-        table = pq.ParquetFile(path).read(columns=columns)
+        table = pq.ParquetFile(path.absolute()).read(columns=columns)
         return table.filter(pc.greater(table.column("group_size"), 0))
     except (OSError, ValueError, KeyError) as error:
         raise InvalidInput(f"cannot read the groups of this run: {error}", str(path)) from error

@@ -153,7 +153,7 @@ class DocumentGroups:
 
 
 def save_run(
-    target: Path,
+    target: str | Path,
     documents: ArrowTable,
     tables: tuple[ArrowTable, ArrowTable | None],
     recipe: Recipe,
@@ -180,7 +180,7 @@ def save_run(
         job.finish(
             {
                 **summary,
-                "input_directory": str(target.resolve()),
+                "input_directory": str(Path(target).resolve()),
                 "inputs": [{"path": DOCUMENTS, "num_bytes": num_bytes, "content": None, **counts}],
                 "skipped_files": [],
                 "options": {**options.identity(), "write": "evidence"},

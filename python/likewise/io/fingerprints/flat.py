@@ -33,7 +33,7 @@ def parquet_file(path: Path, **options: Any) -> Any:
     import pyarrow.parquet as pq
 
     try:
-        return pq.ParquetFile(path, **options)
+        return pq.ParquetFile(path.absolute(), **options)
     except pa.ArrowInvalid as error:
         raise InvalidInput(f"not a Parquet file: {error}", str(path)) from error
 

@@ -31,7 +31,8 @@ class ResumableParquet:
 
     def __init__(self, path: Path, schema: ArrowSchema, identity: Mapping[str, object]) -> None:
         self._path, self._schema = path, schema
-        self._work = path.with_name(f".{path.name}.unfinished")
+        # PyArrow takes a relative path with a colon for a URL.
+        self._work = path.absolute().with_name(f".{path.name}.unfinished")
         self._identity = json.loads(json.dumps(identity))
         if path.exists():
             raise InvalidInput("the file already exists; delete it or choose another name", str(path))

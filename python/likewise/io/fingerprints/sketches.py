@@ -122,7 +122,7 @@ def _write_parquet(content: SketchFile, path: Path) -> None:
     if content.doc_ids is not None:
         columns["doc_id"] = text_column(content.doc_ids)
     metadata = {_RECIPE_KEY: content.recipe.encode(), _ID_KEY: content.sketch_id.encode()}
-    pq.write_table(pa.table(columns).replace_schema_metadata(metadata), path, compression="zstd")
+    pq.write_table(pa.table(columns).replace_schema_metadata(metadata), path.absolute(), compression="zstd")
 
 
 def _read_parquet(path: Path) -> SketchFile:
@@ -130,7 +130,7 @@ def _read_parquet(path: Path) -> SketchFile:
     import pyarrow.parquet as pq
 
     try:
-        table = pq.ParquetFile(path).read()
+        table = pq.ParquetFile(path.absolute()).read()
     except pa.ArrowInvalid as error:
         raise InvalidInput(f"not a Parquet file: {error}", str(path)) from error
     metadata = table.schema.metadata or {}

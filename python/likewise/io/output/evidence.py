@@ -84,7 +84,7 @@ def read_evidence(path: Path, columns: Sequence[str] = ()) -> ArrowTable:
     import pyarrow.parquet as pq
 
     with readable(path):
-        table = pq.ParquetFile(path).read()
+        table = pq.ParquetFile(path.absolute()).read()
         return table.select(list(columns)) if columns else table
 
 
@@ -112,7 +112,7 @@ def read_facts(path: Path) -> NearPairFacts:
     import pyarrow.parquet as pq
 
     try:
-        metadata = pq.read_schema(path).metadata or {}
+        metadata = pq.read_schema(path.absolute()).metadata or {}
         return NearPairFacts(**json.loads(metadata[PAIR_FACTS]))
     except (OSError, pa.ArrowException, KeyError, ValueError, RecursionError, TypeError) as error:
         raise InvalidInput("not the stored pairs of a run, or damaged", str(path)) from error

@@ -56,7 +56,7 @@ class RowWriter:
             elif self._format == ".parquet":
                 import pyarrow.parquet as pq
 
-                self._file = pq.ParquetWriter(self._whole.unfinished, self._schema, compression="zstd")
+                self._file = pq.ParquetWriter(self._whole.unfinished.absolute(), self._schema, compression="zstd")
             else:
                 self._file = self._whole.unfinished.open("wb")
             if self._format == ".tsv":

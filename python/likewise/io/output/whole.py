@@ -5,7 +5,6 @@ import hashlib
 import os
 import re
 import sys
-import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -13,6 +12,7 @@ from itertools import count
 from pathlib import Path
 
 from likewise.errors import InvalidInput
+from likewise.io.places import check_place
 
 # The disk is full, or the file has reached the maximum size.
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
@@ -24,8 +24,6 @@ _SUFFIX = ".unfinished"
 _MAX_STEM_BYTES = 150
 _MAX_NAMES = 100
 _NUMBERS = count()
-# Set once this process has completed the outputs of a run, for the message on an interrupt.
-WRITTEN = threading.Event()
 
 
 def try_lock(file: int) -> bool:
@@ -58,6 +56,7 @@ class WholeFile:
         self._named = path
         self._path = Path(os.path.realpath(path)) if path.is_symlink() else path
         if not self._path.parent.is_dir():
+            check_place(path, elsewhere="this output must be a local file; copy it to the store")
             raise InvalidInput(
                 f"directory {self._path.parent} does not exist; create it, or choose another file", str(path)
             )

@@ -142,7 +142,7 @@ def _spread(run: Path, count: int) -> Iterator[_Removed]:
     """Yield documents at equal distances in the evidence, each with all parts removed from it."""
     import pyarrow.parquet as pq
 
-    with readable(run / EVIDENCE), pq.ParquetFile(run / EVIDENCE) as file:
+    with readable(run / EVIDENCE), pq.ParquetFile((run / EVIDENCE).absolute()) as file:
         metadata = file.metadata
         starts = np.cumsum([0, *(metadata.row_group(i).num_rows for i in range(metadata.num_row_groups))])
         total = int(starts[-1])
@@ -182,7 +182,7 @@ def table_sections(run: Path, summary: Mapping[str, Any]) -> list[Html]:
     for name in (LEAKS, COPIES, GIVEN, CONTAMINATED, ITEMS, SITES, EVIDENCE):
         if not (run / name).is_file():
             continue
-        file = pq.ParquetFile(run / name)
+        file = pq.ParquetFile((run / name).absolute())
         batches = itertools.islice(file.iter_batches(batch_size=_MOST_ROWS), 1)
         first = pa.Table.from_batches(batches, file.schema_arrow)
         shown = [one for one in first.column_names if one not in _HIDDEN and first[one].null_count < len(first)]

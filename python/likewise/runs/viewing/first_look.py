@@ -95,7 +95,7 @@ class _Near:
         self.family: tuple[int, str] | None = None
         if not path.exists():
             return
-        file = pq.ParquetFile(path)
+        file = pq.ParquetFile(path.absolute())
         found: list[tuple[float, int]] = []
         leaders: Counter[int] = Counter()
         num_before = num_near = 0
@@ -265,7 +265,7 @@ def _group_sizes(evidence: Path, num_kept: int) -> dict[int, int]:
 
     others: Counter[int | str] = Counter()
     if evidence.exists():
-        for batch in pq.ParquetFile(evidence).iter_batches(columns=["kept_row", "kept_id"]):
+        for batch in pq.ParquetFile(evidence.absolute()).iter_batches(columns=["kept_row", "kept_id"]):
             rows, ids = (batch.column(name).to_pylist() for name in ("kept_row", "kept_id"))
             # Documents of an index or of an earlier run have no row.
             others.update(name if row is None else row for row, name in zip(rows, ids, strict=True))

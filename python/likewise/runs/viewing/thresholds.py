@@ -52,7 +52,7 @@ class Thresholds:
         self.facts: NearPairFacts = read_facts(path)
         self.num_kept = num_kept
         try:
-            file = pq.ParquetFile(path)
+            file = pq.ParquetFile(path.absolute())
             if file.metadata.num_rows > _MOST_PAIRS:
                 raise InvalidInput(
                     f"{file.metadata.num_rows:,} pairs are stored; this page supports up to {_MOST_PAIRS:,}. Repeat "
@@ -159,7 +159,7 @@ class Thresholds:
         import pyarrow.parquet as pq
 
         places = which.tolist()
-        return list(map(_pair, places, rows_at(pq.ParquetFile(self._path), places)))
+        return list(map(_pair, places, rows_at(pq.ParquetFile(self._path.absolute()), places)))
 
 
 def _pair(number: int, row: dict[str, object]) -> StoredPair:

@@ -63,7 +63,7 @@ def _rows(path: Path) -> tuple[Iterable[dict[str, Any]], list[str]]:
         if suffix == ".parquet":
             import pyarrow.parquet as pq
 
-            table = pq.ParquetFile(path).read()
+            table = pq.ParquetFile(path.absolute()).read()
             return table.to_pylist(), table.column_names
         if suffix == ".jsonl":
             lines = path.read_text(encoding="utf-8").splitlines()
