@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Claim: The HyperLogLog of the Rust crate probabilistic-collections counts 20,000 texts as infinitely many if it is made for an error of 1%, and 500 if it is made for 10%.
-# Package: probabilistic-collections 0.7.0, hyperloglogplus 0.4.1 (crates.io)
+# Package: probabilistic-collections 0.7.0, hyperloglogplus 0.4.1 (Rust)
 # Expected: As documented, small counts are by linear counting and large ones by the harmonic mean of the registers, with about the error that the constructor is given.
 # Happens: The raw estimate is the inverse of the right one, so it is always small, and every count is by linear counting: m ln(m / empty registers), which is infinite when no register is empty. There are also few registers: their number is 2 to the natural logarithm of (1.04 / error)^2, rounded up, so 1% gets 1,024 where it needs 16,384. The example in the documentation counts three items.
 # Seen: infinite from 113 items on for an error of 10%, 639 for 5%, 1,335 for 2%, 8,609 for 1%; below that, 100 sets made for 1%: root mean square of the errors 2.3% with 1,000 texts, 5.2% with 4,000; 20,000 as u64: 18446744073709551615; hyperloglogplus: errors below 2% (2026-11-30)

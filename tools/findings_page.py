@@ -12,7 +12,7 @@ HEAD = """# Surprises in other packages
 
 Each script in `findings` installs pinned versions of public packages and runs them on valid input, without Likewise.
 It fails if the output has changed.
-Run one with `bash findings/NAME.sh`, or all with `make findings`; they need PyPI, Maven, npm, Go or crates.io.
+Run one with `bash findings/NAME.sh`, or all with `make findings`; they need PyPI, Maven, npm, Go or Cargo.
 The head of each script states what one would expect.
 """
 
