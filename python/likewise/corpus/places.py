@@ -14,7 +14,7 @@ from likewise.arrays import ArrowTable
 from likewise.batch.against.references import is_finished_run, kept_files
 from likewise.errors import InvalidInput, LikewiseError
 from likewise.io.output.directory import EVIDENCE
-from likewise.io.output.evidence import INPUT, read_evidence
+from likewise.io.output.evidence import COLUMNS, INPUT, read_evidence
 from likewise.io.output.summaries import is_over_parts, read_summary
 from likewise.io.source.source import InputFile
 from likewise.io.tables.columns import numbers_of
@@ -28,19 +28,6 @@ CORPUS, RUN, INDEX = "corpus", "run", "index"
 # Maximum number of matches of one text in an index: kept documents rarely match each other.
 _MOST_MATCHES = 1_000
 _SERVERS = ("redis://", "rediss://", "unix://", "valkey://", "valkeys://")
-_COLUMNS = (
-    "row",
-    "doc_id",
-    "file",
-    "offset",
-    "length",
-    "kept_row",
-    "kept_id",
-    "kept_file",
-    "kept_offset",
-    "similarity",
-    "kept_source",
-)
 
 
 @dataclass(frozen=True)
@@ -83,7 +70,7 @@ class RunPlace:
 
     @cached_property
     def _evidence(self) -> ArrowTable:
-        return read_evidence(Path(self.name) / EVIDENCE, _COLUMNS).sort_by("row")
+        return read_evidence(Path(self.name) / EVIDENCE, COLUMNS).sort_by("row")
 
     @cached_property
     def _kept_rows(self) -> dict[str, NDArray[np.int64]]:

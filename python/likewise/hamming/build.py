@@ -22,6 +22,7 @@ from likewise.hamming.matches import public_names
 from likewise.io.fingerprints.flat import FlatFile
 from likewise.io.output.whole import locked_directory
 from likewise.io.places import check_regular
+from likewise.io.tables.columns import open_parquet
 from likewise.progress import Progress, StageAdvanced, StageFinished, StageStarted, no_progress
 from likewise.recipe.recipe import Recipe
 
@@ -262,10 +263,9 @@ def _file_of(source: Any, bits: int | None, folder: Path) -> FlatFile:
 def _num_parquet_words(path: Path) -> int:
     """Return the number of words of all fingerprints in a file, or 0 for other files, which are rejected later."""
     import pyarrow as pa
-    import pyarrow.parquet as pq
 
     try:
-        with pq.ParquetFile(path.absolute()) as file:
+        with open_parquet(path) as file:
             kind = file.schema_arrow.field("sketch").type
             width = kind.list_size if pa.types.is_fixed_size_list(kind) else 1
             return int(file.metadata.num_rows * width)

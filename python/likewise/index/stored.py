@@ -12,6 +12,7 @@ from likewise.arrays import ArrowSchema
 from likewise.errors import InvalidInput, LikewiseError, RecipeMismatch, StoreError
 from likewise.index.opening import STORES, TtlFrom, check_recipe, check_ttl, check_ttl_from, recipe_parts
 from likewise.io.output.whole import WholeFile
+from likewise.io.tables.columns import open_parquet
 from likewise.recipe.recipe import Recipe
 from likewise.recipe.weights import NAMES, companions_of, fields_of_companions
 
@@ -291,13 +292,12 @@ class ParquetSource:
 
     def __init__(self, path: Path) -> None:
         import pyarrow as pa
-        import pyarrow.parquet as pq
 
         self._path = path
         # A missing column is a KeyError.
         self._errors = (pa.ArrowException, OSError, EOFError, KeyError)
         try:
-            self._file = pq.ParquetFile(path.absolute())
+            self._file = open_parquet(path)
             metadata = self._file.schema_arrow.metadata or {}
             metadata |= self._file.metadata.metadata or {}
         except FileNotFoundError:

@@ -10,6 +10,7 @@ from likewise.errors import InvalidInput
 from likewise.io.formats import DELIMITERS, Format, format_of, open_packed
 from likewise.io.output.directory import KEPT
 from likewise.io.output.whole import scratch_directory
+from likewise.io.tables.columns import open_parquet
 from likewise.recipe.rules import BYTE_TOKENS
 
 BATCH_ROWS = 65536
@@ -90,9 +91,7 @@ def table_batches(path: Path, *, is_parquet: bool, num_rows: int) -> Iterator[An
     import pyarrow as pa
 
     if is_parquet:
-        import pyarrow.parquet as pq
-
-        yield from pq.ParquetFile(path.absolute()).iter_batches(num_rows)
+        yield from open_parquet(path).iter_batches(num_rows)
         return
     with pa.OSFile(str(path)) as source:
         is_file = source.read(6) == b"ARROW1"

@@ -26,6 +26,7 @@ from likewise.io.output.directory import GROUPS, KEPT, SUMMARY
 from likewise.io.output.evidence import INPUT
 from likewise.io.output.summaries import check_single_rows, read_summary
 from likewise.io.source.source import InputFile
+from likewise.io.tables.columns import open_parquet
 from likewise.job.reading import FileRun
 from likewise.progress import Progress, Warned
 from likewise.recipe.fields import RecipeFields
@@ -252,19 +253,19 @@ def _rows_of_run(part: Reference, first_source: int, documents: Documents) -> ND
 def _groups(run: Path, date_field: str | None, count_by: str | None) -> Any:
     """Return the groups of a run that have members in that run."""
     import pyarrow.compute as pc
-    import pyarrow.parquet as pq
 
     path = run / GROUPS
     asked = {"first_seen": ("--date-field", date_field), "new_values": ("--count-by", count_by)}
     wanted = [name for name, (_, field) in asked.items() if field is not None]
     try:
-        names = pq.read_schema(path.absolute()).names
+        file = open_parquet(path)
+        names = file.schema_arrow.names
         for name in wanted:
             if name not in names:
                 option, field = asked[name]
                 raise InvalidInput(f"the groups of this run have no {name}; repeat it with {option} {field}", str(run))
         columns = [name for name in (*_NEEDED, *_TAKEN[1:]) if name in names]
-        table = pq.ParquetFile(path.absolute()).read(columns=columns)
+        table = file.read(columns=columns)
         return table.filter(pc.greater(table.column("group_size"), 0))
     except (OSError, ValueError, KeyError) as error:
         raise InvalidInput(f"cannot read the groups of this run: {error}", str(path)) from error

@@ -11,14 +11,9 @@ from pyspark.sql import functions as F
 
 from likewise.batch.spark.run import Run, required_similarity
 from likewise.batch.write.summary import RunCounts, num_of_each, num_unsure
-from likewise.io.output.evidence import INPUT
+from likewise.io.output.evidence import COLUMNS, INPUT
 from likewise.recipe.methods import Exact, SimHash
 from likewise.stages.verify import FORM, NAMES_OF
-
-_EVIDENCE = (
-    "row", "doc_id", "file", "offset", "length", "kept_row", "kept_id", "kept_source", "kept_file", "kept_offset",
-    "measure", "similarity", "distance", "method", "recipe_id",
-)  # fmt: skip
 
 
 def removed_rows(run: Run, verdicts: DataFrame) -> DataFrame:
@@ -90,7 +85,7 @@ def evidence(run: Run, removed: DataFrame) -> DataFrame:
     of_kept = {"row": "kept_row", "doc_id": "kept_id", "file": "kept_file", "offset": "kept_offset"}
     kept_ids = ids.select(*(F.col(name).alias(alias) for name, alias in of_kept.items()))
     recipe = run.recipe
-    columns = {name: F.col(name) for name in _EVIDENCE}
+    columns = {name: F.col(name) for name in COLUMNS}
     for name, value in {"kept_source": INPUT, "measure": recipe.measure, "method": recipe.method}.items():
         columns[name] = F.lit(value)
     columns["recipe_id"] = F.lit(recipe.recipe_id)

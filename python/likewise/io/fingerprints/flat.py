@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from likewise.arrays import ArrowColumn, ArrowSchema
 from likewise.errors import InvalidInput, InvalidParameter
+from likewise.io.tables.columns import open_parquet
 from likewise.recipe.methods import SimHash
 from likewise.recipe.recipe import Recipe
 
@@ -30,10 +31,9 @@ def check_columns(schema: ArrowSchema, names: Sequence[str], path: Path) -> None
 def parquet_file(path: Path, **options: Any) -> Any:
     """Open a Parquet file."""
     import pyarrow as pa
-    import pyarrow.parquet as pq
 
     try:
-        return pq.ParquetFile(path.absolute(), **options)
+        return open_parquet(path, **options)
     except pa.ArrowInvalid as error:
         raise InvalidInput(f"not a Parquet file: {error}", str(path)) from error
 

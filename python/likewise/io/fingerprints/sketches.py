@@ -12,7 +12,7 @@ from likewise.errors import InvalidInput
 from likewise.io.fingerprints.flat import check_columns, check_no_nulls, read_array
 from likewise.io.output.whole import WholeFile
 from likewise.io.places import check_regular
-from likewise.io.tables.columns import number_column, text_column
+from likewise.io.tables.columns import number_column, open_parquet, text_column
 
 _RECIPE_KEY = b"likewise.recipe"
 _ID_KEY = b"likewise.sketch_id"
@@ -127,10 +127,9 @@ def _write_parquet(content: SketchFile, path: Path) -> None:
 
 def _read_parquet(path: Path) -> SketchFile:
     import pyarrow as pa
-    import pyarrow.parquet as pq
 
     try:
-        table = pq.ParquetFile(path.absolute()).read()
+        table = open_parquet(path).read()
     except pa.ArrowInvalid as error:
         raise InvalidInput(f"not a Parquet file: {error}", str(path)) from error
     metadata = table.schema.metadata or {}

@@ -11,8 +11,13 @@ from numpy.typing import NDArray
 
 from likewise.arrays import ArrowTable
 from likewise.errors import InvalidInput, reason_of
-from likewise.io.tables.columns import nullable_text_column, text_column
+from likewise.io.tables.columns import nullable_text_column, open_parquet, text_column
 
+# Columns that all evidence of removed documents has
+COLUMNS = (
+    *("row", "doc_id", "file", "offset", "length", "kept_row", "kept_id", "kept_source", "kept_file", "kept_offset"),
+    *("measure", "similarity", "distance", "method", "recipe_id"),
+)
 INPUT = "input"
 AGAINST = "against"
 
@@ -51,7 +56,7 @@ class Places(NamedTuple):
         )
 
 
-def rows_at(file: Any, places: Sequence[int], names: list[str] | None = None) -> list[dict[str, Any]]:
+def rows_at(file: Any, places: Sequence[int], names: Sequence[str] | None = None) -> list[dict[str, Any]]:
     """Return the rows of a Parquet file at these places, in the given order."""
     found: dict[int, dict[str, Any]] = {}
     num_before = 0
@@ -60,7 +65,7 @@ def rows_at(file: Any, places: Sequence[int], names: list[str] | None = None) ->
         num = file.metadata.row_group(number).num_rows
         inside = [place - num_before for place in wanted if num_before <= place < num_before + num]
         if inside:
-            table = file.read_row_group(number, columns=names).take(inside)
+            table = file.read_row_group(number, columns=names and list(names)).take(inside)
             found |= {num_before + place: row for place, row in zip(inside, table.to_pylist(), strict=True)}
         num_before += num
     return [found[place] for place in places]
@@ -81,10 +86,8 @@ def readable(evidence: Path) -> Iterator[None]:
 
 def read_evidence(path: Path, columns: Sequence[str] = ()) -> ArrowTable:
     """Return the evidence of a run, or these columns of it."""
-    import pyarrow.parquet as pq
-
     with readable(path):
-        table = pq.ParquetFile(path.absolute()).read()
+        table = open_parquet(path).read()
         return table.select(list(columns)) if columns else table
 
 
@@ -109,10 +112,9 @@ class NearPairFacts(NamedTuple):
 def read_facts(path: Path) -> NearPairFacts:
     """Return the facts of a file of stored pairs."""
     import pyarrow as pa
-    import pyarrow.parquet as pq
 
     try:
-        metadata = pq.read_schema(path.absolute()).metadata or {}
+        metadata = open_parquet(path).schema_arrow.metadata or {}
         return NearPairFacts(**json.loads(metadata[PAIR_FACTS]))
     except (OSError, pa.ArrowException, KeyError, ValueError, RecursionError, TypeError) as error:
         raise InvalidInput("not the stored pairs of a run, or damaged", str(path)) from error

@@ -4,6 +4,7 @@
 """
 
 from collections.abc import Collection, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,14 @@ from likewise.errors import InvalidInput
 
 # What to do with columns of types that PyArrow does not have.
 OTHER_TYPES = "Convert its columns to types that Arrow has, one type each, for example 128-bit integers to text"
+
+
+def open_parquet(path: Path, **options: Any) -> Any:
+    """Return the ``ParquetFile`` at a local path."""
+    import pyarrow.parquet as pq
+
+    # PyArrow takes a relative path with a colon for a URL.
+    return pq.ParquetFile(path.absolute(), **options)
 
 
 def number_column(values: NDArray[Any], is_null: NDArray[np.bool_] | None = None) -> ArrowColumn:

@@ -23,7 +23,7 @@ from likewise.batch.texts import Deduplication
 from likewise.errors import InvalidInput, InvalidParameter, RecipeMismatch, num_threads
 from likewise.io.inputs import Inputs
 from likewise.io.output.directory import EVIDENCE, SUMMARY
-from likewise.io.output.evidence import read_evidence, readable
+from likewise.io.output.evidence import COLUMNS, read_evidence, readable
 from likewise.io.output.summaries import is_over_parts, read_summary
 from likewise.io.output.whole import scratch_directory
 from likewise.io.source.source import InputFile, Source
@@ -36,11 +36,6 @@ from likewise.recipe.recipe import GivenRecipe, Recipe, as_recipe
 from likewise.recipe.word_lists import WordList
 from likewise.runs.viewing.view import file_run
 from likewise.stages.weights import read_table
-
-_COLUMNS = (
-    *("row", "doc_id", "file", "offset", "length", "kept_row", "kept_id", "kept_source", "kept_file", "kept_offset"),
-    *("measure", "similarity", "distance", "method", "recipe_id"),
-)
 
 _NO_FILES = Inputs((), ())
 
@@ -321,7 +316,7 @@ def evidence_in(path: Path) -> Evidence:
 
 def evidence_of(table: ArrowTable) -> Evidence:
     """Return evidence as arrays; raise KeyError or ArrowException if it is damaged."""
-    if missing := {*_COLUMNS} - {*table.column_names}:
+    if missing := {*COLUMNS} - {*table.column_names}:
         raise KeyError(min(missing))
 
     below = "below_threshold" in table.column_names

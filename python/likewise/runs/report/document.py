@@ -13,7 +13,7 @@ from likewise.io.html import Html, element, table
 from likewise.io.output.directory import CONTAMINATED, COPIES, EVIDENCE, GIVEN, ITEMS, LEAKS, SITES
 from likewise.io.output.evidence import readable
 from likewise.io.output.summaries import is_over_parts, read_other, read_summary
-from likewise.io.tables.columns import numbers_of
+from likewise.io.tables.columns import numbers_of, open_parquet
 from likewise.measures.comparison import MAX_CHARACTERS, Stretch, align, inline
 from likewise.progress import Progress
 from likewise.recipe.recipe import Recipe
@@ -140,9 +140,7 @@ def _without(text: bytes, spans: list[tuple[int, int]]) -> list[Stretch]:
 
 def _spread(run: Path, count: int) -> Iterator[_Removed]:
     """Yield documents at equal distances in the evidence, each with all parts removed from it."""
-    import pyarrow.parquet as pq
-
-    with readable(run / EVIDENCE), pq.ParquetFile((run / EVIDENCE).absolute()) as file:
+    with readable(run / EVIDENCE), open_parquet(run / EVIDENCE) as file:
         metadata = file.metadata
         starts = np.cumsum([0, *(metadata.row_group(i).num_rows for i in range(metadata.num_row_groups))])
         total = int(starts[-1])
@@ -172,7 +170,6 @@ def _removed(rows: list[dict[str, Any]]) -> _Removed:
 def table_sections(run: Path, summary: Mapping[str, Any]) -> list[Html]:
     """Return the counts of a summary that are not zero, and the first rows of each table of the output."""
     import pyarrow as pa
-    import pyarrow.parquet as pq
 
     counts = [(name.removeprefix("num_"), value) for name, value in summary.items() if name.startswith("num_")]
     sections = [figures([(name.replace("_", " "), value or None) for name, value in counts], summary)]
@@ -182,7 +179,7 @@ def table_sections(run: Path, summary: Mapping[str, Any]) -> list[Html]:
     for name in (LEAKS, COPIES, GIVEN, CONTAMINATED, ITEMS, SITES, EVIDENCE):
         if not (run / name).is_file():
             continue
-        file = pq.ParquetFile((run / name).absolute())
+        file = open_parquet(run / name)
         batches = itertools.islice(file.iter_batches(batch_size=_MOST_ROWS), 1)
         first = pa.Table.from_batches(batches, file.schema_arrow)
         shown = [one for one in first.column_names if one not in _HIDDEN and first[one].null_count < len(first)]

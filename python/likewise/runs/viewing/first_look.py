@@ -17,9 +17,9 @@ from likewise.batch.against.references import recipe_of_files
 from likewise.batch.files import DedupOptions, deduplicate
 from likewise.errors import LikewiseError, counted
 from likewise.io.output.directory import EVIDENCE
-from likewise.io.output.evidence import rows_at
+from likewise.io.output.evidence import COLUMNS, rows_at
 from likewise.io.output.whole import scratch_directory
-from likewise.io.tables.columns import numbers_of
+from likewise.io.tables.columns import numbers_of, open_parquet
 from likewise.measures.comparison import align
 from likewise.progress import Progress, shows_progress, taken
 from likewise.recipe.recipe import GivenRecipe, Recipe
@@ -37,18 +37,6 @@ _FAMILY_DOCUMENTS = 50
 _FAMILY_PART = 10
 _NUM_MARKUP_SAMPLES = 20
 _MARKUP = re.compile(r"\s*(<!doctype html|<html\b|<\?xml\b|<head\b|<body\b|<div\b|<p\b|<table\b)", re.IGNORECASE)
-_COLUMNS = [
-    "doc_id",
-    "file",
-    "offset",
-    "length",
-    "kept_row",
-    "kept_id",
-    "kept_file",
-    "kept_offset",
-    "similarity",
-    "distance",
-]
 
 _NUM_PREVIEWED = 10
 
@@ -88,14 +76,12 @@ class _Near:
     """Removals of near-duplicates in the evidence."""
 
     def __init__(self, path: Path, num_nearest: int, *, by_distance: bool) -> None:
-        import pyarrow.parquet as pq
-
         self.rows: list[dict[str, Any]] = []
         self.samples: list[dict[str, Any]] = []
         self.family: tuple[int, str] | None = None
         if not path.exists():
             return
-        file = pq.ParquetFile(path.absolute())
+        file = open_parquet(path)
         found: list[tuple[float, int]] = []
         leaders: Counter[int] = Counter()
         num_before = num_near = 0
@@ -116,9 +102,9 @@ class _Near:
             num_near += len(places)
         if not num_near:
             return
-        self.rows = rows_at(file, [place for _, place in found], _COLUMNS)
+        self.rows = rows_at(file, [place for _, place in found], COLUMNS)
         step = max(1, num_before // _NUM_MARKUP_SAMPLES)
-        self.samples = rows_at(file, list(range(0, num_before, step))[:_NUM_MARKUP_SAMPLES], _COLUMNS)
+        self.samples = rows_at(file, list(range(0, num_before, step))[:_NUM_MARKUP_SAMPLES], COLUMNS)
         self._find_family(file, leaders, num_near, by_distance=by_distance)
 
     def _find_family(self, file: Any, leaders: "Counter[int]", num_near: int, *, by_distance: bool) -> None:
@@ -138,7 +124,7 @@ class _Near:
             num_before += batch.num_rows
         for leader, num in exact.most_common(1):
             if num >= least:
-                (row,) = rows_at(file, [first[leader]], _COLUMNS)
+                (row,) = rows_at(file, [first[leader]], COLUMNS)
                 self.family = num, row["kept_id"]
 
 
@@ -261,11 +247,9 @@ def preview(
 
 
 def _group_sizes(evidence: Path, num_kept: int) -> dict[int, int]:
-    import pyarrow.parquet as pq
-
     others: Counter[int | str] = Counter()
     if evidence.exists():
-        for batch in pq.ParquetFile(evidence.absolute()).iter_batches(columns=["kept_row", "kept_id"]):
+        for batch in open_parquet(evidence).iter_batches(columns=["kept_row", "kept_id"]):
             rows, ids = (batch.column(name).to_pylist() for name in ("kept_row", "kept_id"))
             # Documents of an index or of an earlier run have no row.
             others.update(name if row is None else row for row, name in zip(rows, ids, strict=True))

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from likewise.errors import InvalidInput
 from likewise.io.output.evidence import NearPairFacts, read_facts, rows_at
+from likewise.io.tables.columns import open_parquet
 from likewise.recipe.methods import SimHashDistance, SimHashMeasured
 from likewise.recipe.recipe import Recipe
 from likewise.runs.viewing.texts import Place
@@ -46,13 +47,12 @@ class Thresholds:
 
     def __init__(self, path: Path, recipe: Recipe, num_kept: int) -> None:
         import pyarrow as pa
-        import pyarrow.parquet as pq
 
         self._path, self._recipe = path, recipe
         self.facts: NearPairFacts = read_facts(path)
         self.num_kept = num_kept
         try:
-            file = pq.ParquetFile(path.absolute())
+            file = open_parquet(path)
             if file.metadata.num_rows > _MOST_PAIRS:
                 raise InvalidInput(
                     f"{file.metadata.num_rows:,} pairs are stored; this page supports up to {_MOST_PAIRS:,}. Repeat "
@@ -156,10 +156,8 @@ class Thresholds:
         return at_cut.stated_recall
 
     def _read(self, which: NDArray[np.int64]) -> list[StoredPair]:
-        import pyarrow.parquet as pq
-
         places = which.tolist()
-        return list(map(_pair, places, rows_at(pq.ParquetFile(self._path.absolute()), places)))
+        return list(map(_pair, places, rows_at(open_parquet(self._path), places)))
 
 
 def _pair(number: int, row: dict[str, object]) -> StoredPair:

@@ -18,6 +18,7 @@ from likewise.batch.run import bounded_run, opened_run
 from likewise.errors import InvalidInput
 from likewise.io.inputs import Inputs
 from likewise.io.source.source import each_piece
+from likewise.io.tables.columns import open_parquet
 from likewise.job.output import Job
 from likewise.job.reading import FileRun
 from likewise.progress import Progress
@@ -61,9 +62,7 @@ def _rows(path: Path) -> tuple[Iterable[dict[str, Any]], list[str]]:
     suffix = path.suffix.lower()
     try:
         if suffix == ".parquet":
-            import pyarrow.parquet as pq
-
-            table = pq.ParquetFile(path.absolute()).read()
+            table = open_parquet(path).read()
             return table.to_pylist(), table.column_names
         if suffix == ".jsonl":
             lines = path.read_text(encoding="utf-8").splitlines()
