@@ -3,7 +3,9 @@
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use super::{FEWEST_FILLINGS, SLOT_TOKENS, Scratch, each_frame, filling, word_key};
+use super::{
+    FEWEST_FILLINGS, FRAME_SHIFT, SLOT_TOKENS, Scratch, each_frame, filling, places_where, word_key,
+};
 use crate::error::Error;
 use crate::features::distinct::Distinct;
 use crate::features::rarity::Rarity;
@@ -20,7 +22,7 @@ pub const MOST_COUNTED: usize = 1 << 13;
 const GRAIN: usize = 256;
 /// Frames are distributed over this many parts by their highest bits, and hashed into this many counters.
 const PARTS: usize = 64;
-const FILTER_BITS: u32 = 23;
+const FILTER_BITS: u32 = 24;
 
 /// Collects a sample of documents, chosen by their digests alone, and finds the slots that they have in common.
 #[derive(Debug)]
@@ -79,8 +81,8 @@ impl NameCounter {
             Scratch::default,
             |scratch, range| {
                 let mut part = Part::new(&sample[range.clone()]);
-                for one in &sample[range] {
-                    part.add(&one.tokens, scratch, &may_be_slot);
+                for (document, one) in range.clone().zip(&sample[range]) {
+                    part.add(document as u64, &one.tokens, scratch, &may_be_slot);
                 }
                 part
             },
@@ -109,10 +111,11 @@ fn keep_lowest(sample: &mut Vec<Sampled>) {
 struct Part {
     /// Each word once per document.
     words: Vec<Vec<u64>>,
-    /// Frames with their fillings, each once per document.
+    /// Frames, each with 32 bits of its filling above the number of the document.
     fillings: Vec<Vec<(u64, u64)>>,
     distinct: Distinct,
-    own: Vec<(u64, u64)>,
+    /// Scratch space of [`places_where`].
+    places: Vec<u32>,
 }
 
 impl Part {
@@ -124,29 +127,30 @@ impl Part {
             words: (0..PARTS).map(|_| Vec::with_capacity(room)).collect(),
             fillings: (0..PARTS).map(|_| Vec::with_capacity(room)).collect(),
             distinct: Distinct::default(),
-            own: Vec::new(),
+            places: Vec::new(),
         }
     }
 
-    fn add(&mut self, tokens: &[u64], scratch: &mut Scratch, may_be_slot: &FrameCounts) {
+    fn add(
+        &mut self,
+        document: u64,
+        tokens: &[u64],
+        scratch: &mut Scratch,
+        may_be_slot: &FrameCounts,
+    ) {
         self.distinct.collect(tokens);
         for &word in &self.distinct.features {
             self.words[word as usize % PARTS].push(word);
         }
-        self.own.clear();
         each_frame(tokens, scratch, Isa::best(), |frames, tokens, length| {
             may_be_slot.prefetch(frames);
-            for (&frame, tokens) in frames.iter().zip(tokens.windows(length)) {
-                if may_be_slot.are_enough(frame) && frame != 0 {
-                    self.own.push((frame, filling(frame, tokens)));
-                }
+            let may_be = |frame| may_be_slot.are_enough(frame) & (frame != 0);
+            for place in places_where(frames, &mut self.places, may_be) {
+                let frame = frames[place];
+                let filling = filling(frame, &tokens[place..place + length]) << FRAME_SHIFT;
+                self.fillings[frame as usize % PARTS].push((frame, filling | document));
             }
         });
-        sort_hashed(&mut self.own, 0, |(frame, _)| frame);
-        self.own.dedup();
-        for &slot in &self.own {
-            self.fillings[slot.0 as usize % PARTS].push(slot);
-        }
     }
 }
 
@@ -233,8 +237,10 @@ fn slots(parts: &[Part], which: usize) -> Vec<(u64, u8)> {
     let lists: Vec<&[(u64, u64)]> = parts.iter().map(|part| &part.fillings[which][..]).collect();
     let mut all = lists.concat();
     sort_hashed(&mut all, 0, |(frame, _)| frame);
+    all.dedup();
     let of_frame = all.chunk_by(|a, b| a.0 == b.0).filter(|documents| {
-        let fillings = documents.chunk_by(|a, b| a == b).map(<[_]>::len);
+        let fillings = documents.chunk_by(|a, b| a.1 >> FRAME_SHIFT == b.1 >> FRAME_SHIFT);
+        let fillings = fillings.map(<[_]>::len);
         let (num, most) = fillings.fold((0, 0), |(num, most), len| (num + 1, most.max(len)));
         num >= FEWEST_FILLINGS && FEWEST_FILLINGS * most <= documents.len()
     });

@@ -106,6 +106,22 @@ fn each_frame_body(
     }
 }
 
+/// Returns the places of frames that may be slots. Which ones may be cannot be predicted, so there is no branch on it.
+#[inline(always)]
+fn places_where(
+    frames: &[u64],
+    places: &mut Vec<u32>,
+    may_be: impl Fn(u64) -> bool,
+) -> impl Iterator<Item = usize> {
+    places.resize(frames.len(), 0);
+    let mut num = 0;
+    for (place, &frame) in (0..).zip(frames) {
+        places[num] = place;
+        num += usize::from(may_be(frame));
+    }
+    places[..num].iter().map(|&place| place as usize)
+}
+
 /// Scratch space of [`each_frame`].
 #[derive(Debug, Default)]
 struct Scratch {

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 
 use super::{
     DIGIT, FRAME_SHIFT, LEAD, LEAD_WINDOW, NUMBER, NameTable, SLOT_TOKENS, Scratch, append,
-    each_frame, filling,
+    each_frame, filling, places_where,
 };
 use crate::features::distinct::Distinct;
 use crate::features::weights::MAX_WEIGHT;
@@ -60,7 +60,7 @@ pub(crate) struct NameReader {
     flags: Vec<u64>,
     tokens: Vec<u64>,
     scratch: Scratch,
-    /// Places of frames that may be slots.
+    /// Scratch space of [`places_where`].
     may_be: Vec<u32>,
     frames: Vec<u64>,
     fillings: Vec<u64>,
@@ -216,14 +216,7 @@ impl NameReader {
                 &mut self.scratch,
                 isa,
                 |some, tokens, length| {
-                    may_be.resize(some.len(), 0);
-                    // Which frames may be slots cannot be predicted, so there is no branch on it.
-                    let mut num = 0;
-                    for (place, &frame) in (0..).zip(some) {
-                        may_be[num] = place;
-                        num += usize::from(table.may_be_slot(frame));
-                    }
-                    for place in may_be[..num].iter().map(|&place| place as usize) {
+                    for place in places_where(some, may_be, |frame| table.may_be_slot(frame)) {
                         frames.push(some[place]);
                         fillings.push(filling(some[place], &tokens[place..place + length]));
                     }

@@ -117,16 +117,22 @@ fn slots_are_places_that_a_collection_fills_in_many_ways() {
         "one two three four five six seven eight nine ten eleven twelve thirteen".repeat(2);
     let form = |i: usize| format!("{filler} the package gives item{i} for all users");
     let texts: Vec<String> = (0..5).map(form).collect();
-    let table = std::sync::Arc::new(table_of(&texts, 1));
-    let named = |text: &str| {
-        let mut extractor = Extractor::new(RULES, Isa::best()).with_names(Some(table.clone()));
-        extractor.features(text);
-        extractor.names().unwrap()
+    let penalties = |table: NameTable| {
+        let table = std::sync::Arc::new(table);
+        let named = |text: &str| {
+            let mut extractor = Extractor::new(RULES, Isa::best()).with_names(Some(table.clone()));
+            extractor.features(text);
+            extractor.names().unwrap()
+        };
+        let (a, b) = (named(&form(0)), named(&form(1)));
+        [penalty(&a, &b), penalty(&a, &a)]
     };
-    let (a, b) = (named(&form(0)), named(&form(1)));
     // One to three words with the item in them: six frames, all filled otherwise.
-    assert_eq!(penalty(&a, &b), 6.0 / 20.0);
-    assert_eq!(penalty(&a, &a), 0.0);
+    assert_eq!(penalties(table_of(&texts, 1)), [6.0 / 20.0, 0.0]);
+    // A document counts once, however often it fills a slot with the same word.
+    let twice = [form(0).repeat(2), form(1), form(2)];
+    assert_eq!(penalties(table_of(&twice, 1)), [6.0 / 20.0, 0.0]);
+    let table = table_of(&texts, 1);
     let other = table_of(&texts.iter().rev().cloned().collect::<Vec<_>>(), 3);
     assert_eq!(other.entries(), table.entries());
 }
