@@ -85,12 +85,16 @@ INTEGRATIONS ?=
 integrations: build ## Test INTEGRATIONS="scrapy mcp" (or all) with their libraries, each in an environment of its own
 	$(BIN)/python tools/try_integrations.py target/integrations $(INTEGRATIONS)
 
-.PHONY: lint
-lint: build ## Formatting, types, layers, licenses, circles of modules, phrases
+.PHONY: lint lint-rust lint-python
+lint: lint-rust lint-python ## Formatting, types, layers, licenses, circles of modules, phrases
+
+lint-rust:
 	cargo fmt --all --check
 	cargo fmt --manifest-path fuzz/Cargo.toml --check
 	cargo clippy --locked --all-targets --quiet -- -D warnings
 	cargo clippy --manifest-path fuzz/Cargo.toml --target-dir target/fuzz --locked --quiet -- -D warnings
+
+lint-python: build
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy

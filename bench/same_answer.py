@@ -55,6 +55,7 @@ METHODS = {
     "simhash": likewise.Recipe.simhash(),
     "simhash by threshold": likewise.Recipe.simhash(threshold=0.8),
     "exact": likewise.Recipe.exact(),
+    "the default at .5": likewise.Recipe.preset("default").replace(threshold=0.5),
 }
 NUM_SHARDS = (1, 2, 7)
 THREADS = (1, 2)
@@ -159,12 +160,15 @@ class Matrix:
         self._recipe = METHODS[method]
         self._recipe_file = work / "recipe.json"
         self._reference = work / "reference"
+        self._options: list[str | Path] = ["--recipe", self._recipe_file, "--quiet"]
         self.runs: list[dict[str, Any]] = []
 
     def play(self) -> None:
         """Run all, compare each with the first, and record each when it ends."""
         files = write_shards(self._ids, self._texts, self._work)
         self._recipe_file.write_text(self._recipe.to_json())
+        if self._recipe.weights == "idf":
+            self._count_weights(files[1])
         self._local(files[1], self._reference, None, 2)
         for num in NUM_SHARDS:
             for memory in (None, MEMORY):
@@ -189,6 +193,15 @@ class Matrix:
                 lambda out: self._by_large_rows(files[FEW_SHARDS], out),
             )
             self._data_frame()
+
+    def _count_weights(self, files: list[Path]) -> None:
+        """Give all runs one table, since Spark counts nothing."""
+        table_file = self._work / "weights"
+        status, _ = command("weights", *files, "-o", table_file, *self._options)
+        assert status == 0, "there is no table"
+        self._recipe = self._recipe.with_table(likewise.Weights.read(table_file))
+        self._recipe_file.write_text(self._recipe.to_json())
+        self._options += ["--weights", table_file]
 
     def facts(self) -> dict[str, Any]:
         """Return the results of the finished runs."""
@@ -221,8 +234,7 @@ class Matrix:
 
     def _local(self, files: list[Path], out: Path, memory: str | None, threads: int) -> None:
         bound = [] if memory is None else ["--memory", memory]
-        options = ["--recipe", self._recipe_file, "--threads", threads, "--quiet"]
-        status, _ = command("dedup", *files, "-o", out, *options, *bound)
+        status, _ = command("dedup", *files, "-o", out, *self._options, "--threads", threads, *bound)
         assert status == 0, "a run failed"
 
     def _by_spark(self, files: list[Path], out: Path) -> None:
@@ -232,7 +244,7 @@ class Matrix:
 
     def _by_cluster(self, files: list[Path], out: Path) -> None:
         assert self._cluster is not None
-        options = ["--recipe", self._recipe_file, "--quiet", "--engine", "spark", "--master", self._cluster.master]
+        options = [*self._options, "--engine", "spark", "--master", self._cluster.master]
         status, _ = command("dedup", *files, "-o", out, *options, environment=self._cluster.environment)
         assert status == 0, "a run failed"
 

@@ -82,7 +82,7 @@ impl Search for BandSearch {
     fn candidates(&self, call: &Call<'_>) -> Result<Pairs> {
         let (signatures, order) = (self.signatures.view(), self.order.values());
         match &self.buckets {
-            Buckets::Held(buckets) => Ok(buckets.candidates(signatures, order, call)?),
+            Buckets::Held(buckets) => Ok(buckets.view().candidates(signatures, order, call)?),
             Buckets::Spilled(buckets, folder) => {
                 buckets.candidates(signatures, order, call).on(folder)
             }

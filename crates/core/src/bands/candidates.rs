@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::buckets::{BandBuckets, BucketView, Slice, check_layout, num_members};
+use super::buckets::{BucketView, Slice, check_layout, num_members};
 use super::entries::{PositionSet, push_bits};
 use crate::error::{Error, invalid_if};
 use crate::parallel::Run;
@@ -36,20 +36,9 @@ struct Scratch {
     found: Vec<u32>,
 }
 
-impl BandBuckets {
-    /// Returns the candidate pairs of a call, at most about `2 * max_pairs`: 1 ns per member looked at, 10 ns per pair.
-    pub fn candidates(
-        &self,
-        signatures: Signatures<'_>,
-        order: &[u32],
-        call: &Call<'_>,
-    ) -> Result<Pairs, Error> {
-        self.view().candidates(signatures, order, call)
-    }
-}
-
 impl BucketView<'_> {
-    /// Same as [`BandBuckets::candidates`]; the slices of all positions of the range must be available.
+    /// Returns the candidate pairs of a call, at most about `2 * max_pairs`: 1 ns per member looked at, 10 ns per pair. The
+    /// slices of all positions of the range must be available.
     pub fn candidates(
         &self,
         signatures: Signatures<'_>,
@@ -262,6 +251,7 @@ mod tests {
     use std::sync::atomic::AtomicBool;
 
     use super::*;
+    use crate::bands::BandBuckets;
     use crate::hash::mix64;
 
     #[test]

@@ -141,6 +141,7 @@ fn same_pairs_as_documents_arriving_one_by_one() {
             let what = format!("{num_slots} {slot_bytes} {bands} {rows} {kind}");
             assert_eq!(buckets.num_capped, num_capped, "{what}");
             let pairs = buckets
+                .view()
                 .candidates(
                     signatures,
                     &order,
@@ -204,7 +205,7 @@ fn the_crowd_is_who_met_a_full_first_level_and_holds_both_of_every_pair_that_one
             )
             .unwrap();
             assert_eq!(buckets.crowded(), crowd, "{kind} {num_levels}");
-            let pairs = buckets.candidates(
+            let pairs = buckets.view().candidates(
                 signatures,
                 &order,
                 &Call {
@@ -247,6 +248,7 @@ fn equal_documents_fill_all_levels() {
     // Three levels hold 192; the 8 later ones are capped in both bands.
     assert_eq!(buckets.num_capped, 16);
     let pairs = buckets
+        .view()
         .candidates(
             signatures,
             &order,
@@ -312,6 +314,7 @@ fn ranges_threads_and_instruction_sets_change_nothing() {
                 for start in (0..n as u32).step_by(step) {
                     let range = start..(start + step as u32).min(n as u32);
                     let pairs = buckets
+                        .view()
                         .candidates(
                             signatures,
                             &order,
@@ -358,6 +361,7 @@ fn a_bound_cuts_between_positions_and_changes_nothing() {
     .unwrap();
     let end = n as u32;
     let all = buckets
+        .view()
         .candidates(
             signatures,
             &order,
@@ -375,6 +379,7 @@ fn a_bound_cuts_between_positions_and_changes_nothing() {
             let (mut found, mut num_considered, mut low, mut num_calls) = (Vec::new(), 0, 0, 0);
             while low < end {
                 let pairs = buckets
+                    .view()
                     .candidates(
                         signatures,
                         &order,
@@ -430,7 +435,7 @@ fn misfits_are_refused() {
     let order = [0, 1, 2];
     let buckets = build(rows_of(4, 2), &order, 2, 2).unwrap();
     let ask = |order: &[u32], range, states: Option<&[u8]>| {
-        buckets.candidates(
+        buckets.view().candidates(
             rows_of(4, 2),
             order,
             &Call {
@@ -448,7 +453,7 @@ fn misfits_are_refused() {
         num_slots: 4,
         slot_bytes: 2,
     };
-    let result = buckets.candidates(
+    let result = buckets.view().candidates(
         other,
         &order,
         &Call {

@@ -56,6 +56,16 @@ pub const fn log_count_weight(count: u32) -> u32 {
     if weight > 15 { 15 } else { weight }
 }
 
+/// Returns the sum of the weights of features, each 1 if there are none. Panics if there are not as many.
+pub(crate) fn total_weight(features: &[u64], weights: &[u32]) -> u64 {
+    let (num, of) = (weights.len(), features.len());
+    assert!(num == 0 || num == of, "{num} weights for {of} features");
+    match num {
+        0 => of as u64,
+        _ => weights.iter().map(|&weight| u64::from(weight)).sum(),
+    }
+}
+
 /// Returns 128 bits that are equal for equal feature sets, in any order; if `weights` is empty, each is 1.
 pub fn digest(features: &[u64], weights: &[u32]) -> [u64; 2] {
     compiled!(Isa::best(), digest_plain, (features: &[u64], weights: &[u32]) -> [u64; 2])

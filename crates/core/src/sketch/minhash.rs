@@ -71,12 +71,6 @@ impl MinHasher {
     /// ([`expand`](crate::hash::expand)), and without any, every slot is `u32::MAX`.
     pub fn sketch(&mut self, features: &[u64], weights: &[u32], out: &mut [u32]) {
         assert_eq!(out.len(), self.num_slots as usize, "slots of the signature");
-        assert!(
-            weights.is_empty() || weights.len() == features.len(),
-            "{} weights for {} features",
-            weights.len(),
-            features.len()
-        );
         let mut expansion = Expansion::new(features, weights, self.isa, &mut self.folded);
         if expansion.is_empty {
             out.fill(u32::MAX);

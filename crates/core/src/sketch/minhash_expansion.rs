@@ -1,5 +1,6 @@
 //! Which features does a weighted set represent?
 
+use crate::features::total_weight;
 use crate::hash::expand;
 use crate::isa::Isa;
 
@@ -29,17 +30,13 @@ impl<'a> Expansion<'a> {
         isa: Isa,
         block: &'a mut Vec<u64>,
     ) -> Self {
-        let total: u64 = weights.iter().map(|&weight| u64::from(weight)).sum();
+        let total = total_weight(features, weights);
         let mut expansion = Expansion {
             features,
             weights,
             block,
             is_whole: true,
-            is_empty: if weights.is_empty() {
-                features.is_empty()
-            } else {
-                total == 0
-            },
+            is_empty: total == 0,
         };
         expansion.block.clear();
         if weights.is_empty() {

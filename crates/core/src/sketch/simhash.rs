@@ -4,6 +4,7 @@
 //! `docs/developers/definitions.md`. Bit i is 1 if the features with that bit set weigh more than those without, so the
 //! kernels only count set bits (weighted) and compare twice the count with the total weight.
 
+use crate::features::total_weight;
 use crate::hash::GOLDEN;
 use crate::isa::{Isa, compiled};
 
@@ -24,17 +25,7 @@ pub fn simhash(features: &[u64], weights: &[u32], bits: u32, isa: Isa, out: &mut
         bits.div_ceil(64) as usize,
         "words of the fingerprint"
     );
-    assert!(
-        weights.is_empty() || weights.len() == features.len(),
-        "{} weights for {} features",
-        weights.len(),
-        features.len()
-    );
-    let total = if weights.is_empty() {
-        features.len() as u64
-    } else {
-        weights.iter().map(|&weight| u64::from(weight)).sum()
-    };
+    let total = total_weight(features, weights);
     let mut counts = [[0u64; 64]; 4];
     let counts = &mut counts[..out.len()];
     count_bits(features, weights, isa, counts);

@@ -3,6 +3,7 @@
 use crate::features::siblings::{
     self, COMMON, CROWD_RARITY, CROWD_SHARE, Differences, MOST_CROWD, Names, crowd_penalty,
 };
+use crate::features::total_weight;
 use crate::isa::Isa;
 use crate::sort::sort_hashed;
 
@@ -57,26 +58,16 @@ impl FeatureSet {
 
     /// Builds a set, of many pairs or of few: a bitmap takes longer to make than some pairs to measure.
     pub fn build(features: &[u64], weights: &[u32], has_bitmap: bool) -> Self {
-        assert!(
-            weights.is_empty() || weights.len() == features.len(),
-            "{} weights for {} features",
-            weights.len(),
-            features.len()
-        );
-        assert!(
-            u32::try_from(features.len()).is_ok(),
-            "2^32 features or more"
-        );
+        let (num, of) = (weights.len(), features.len());
+        assert!(num == 0 || num == of, "{num} weights for {of} features");
+        assert!(u32::try_from(of).is_ok(), "2^32 features or more");
         let (mut features, mut weights) = if weights.iter().all(|&weight| weight == 1) {
             sorted_features(features, !weights.is_empty())
         } else {
             sorted_pairs(features, weights)
         };
         let num_features = features.len();
-        let total = match weights.is_empty() {
-            true => num_features as u64,
-            false => weights.iter().map(|&weight| u64::from(weight)).sum(),
-        };
+        let total = total_weight(&features, &weights);
         let num_bitmap_words = match has_bitmap {
             true => Bitmap::num_words(&weights, total),
             false => 0,

@@ -76,7 +76,7 @@ fn little_memory_changes_no_pair() {
                         isa: Isa::best(),
                         ..Call::of(range.clone(), &STOP)
                     };
-                    let expected = held.candidates(signatures, &order, &call).unwrap();
+                    let expected = held.view().candidates(signatures, &order, &call).unwrap();
                     let found = spilled.candidates(signatures, &order, &call).unwrap();
                     assert_eq!(found, expected);
                 }
