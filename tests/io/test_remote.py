@@ -44,7 +44,7 @@ def evidence(data):
 def test_names():
     assert all(map(is_remote, ("s3://a/b", "memory://x", "hf://datasets/a/b/c.parquet", "https://example.org/x")))
     assert not any(map(is_remote, ("a.jsonl", "/a/b", "-", "a:b", "file:///a/b", "://x")))
-    assert local_path("file:///a/b%20c.jsonl") == "/a/b c.jsonl"
+    assert local_path("file:///a/b%20c.jsonl") == local_path("FILE://localhost/a/b%20c.jsonl") == "/a/b c.jsonl"
 
 
 @pytest.mark.parametrize("name", ["in.jsonl", "in.csv.gz", "in.parquet", "file.arrow"])

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from likewise.io.source.source import InputFile
 
 URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+)://")
+_FILE = re.compile("file://(localhost)?(?=/)", re.IGNORECASE)
 # Windows drives have one letter. A Path keeps only one of two slashes.
 _ADDRESS = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):[/\\]{1,2}(.*)", re.DOTALL)
 _OF_AN_INDEX = (
@@ -34,13 +35,12 @@ def is_remote(name: str | Path) -> bool:
 
 
 def local_path(name: str | Path) -> str | Path:
-    """Return the path of a ``file://`` URL; other names unchanged. Raise InvalidInput for an address with one slash."""
-    if isinstance(name, str) and name.lower().startswith("file://"):
-        from urllib.parse import urlsplit
+    """Return the path of a ``file://`` URL; other names unchanged. Raise InvalidInput for too few slashes."""
+    if isinstance(name, str) and (scheme := _FILE.match(name)):
         from urllib.request import url2pathname
 
-        return url2pathname(urlsplit(name).path)
-    # It would be a local path, which few users mean.
+        return url2pathname(name[scheme.end() :])
+    # It would be a local path, which few users mean, or a path on a host of that name.
     if not is_remote(name) and (address := _ADDRESS.fullmatch(str(name))):
         slashes = ":///" if address[1].lower() == "file" else "://"
         raise InvalidInput(f"write the address as {address[1]}{slashes}{address[2]} (in Python, a str)", str(name))
