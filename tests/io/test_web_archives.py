@@ -102,6 +102,15 @@ def test_only_what_a_reader_sees(tmp_path):
     assert not bad
 
 
+def test_characters_in_elements_of_their_own_are_kept(tmp_path):
+    """The extraction of main content would drop them, and make both pages equal."""
+    pages = [page(1, "产品<b>不</b>合格，见<a href='/2'>图</a>一"), page(2, "产品合格，见<a href='/2'>图</a>一")]
+    (tmp_path / "a.warc").write_bytes(b"".join(pages))
+    texts, bad, _ = read(tmp_path / "a.warc")
+    assert [text.strip() for text in texts.values()] == ["产品不合格，见图一", "产品合格，见图一"]
+    assert not bad
+
+
 def test_pages_are_html_where_the_recipe_reads_it(tmp_path):
     plain = record("response", http(b"if a < b & c then a tag <p> stays", "text/plain"), number=9)
     (tmp_path / "a.warc").write_bytes(b"".join([*RECORDS, plain]))

@@ -57,7 +57,7 @@ _BINARY = (
     (
         rb"PK\x03\x04.{26}(\[Content_Types\]|mimetypeapp)|\xd0\xcf\x11\xe0|\{\\rtf",
         "an office document or e-book",
-        "convert it to text first, for example with pandoc",
+        "convert it to text first, for example with pandoc, and compare a sample: it drops some fields and paragraphs",
     ),
     (rb"PK\x03\x04", "a zip archive", "extract it first, for example with unzip"),
     (rb"7z\xbc\xaf\x27\x1c|Rar!\x1a", "a 7z or RAR archive", "extract it first, for example with 7z x"),
