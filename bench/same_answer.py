@@ -55,7 +55,7 @@ METHODS = {
     "simhash": likewise.Recipe.simhash(),
     "simhash by threshold": likewise.Recipe.simhash(threshold=0.8),
     "exact": likewise.Recipe.exact(),
-    "the default at .5": likewise.Recipe.preset("default").replace(threshold=0.5),
+    "the default at 0.5": likewise.Recipe.preset("default").replace(threshold=0.5),
 }
 NUM_SHARDS = (1, 2, 7)
 THREADS = (1, 2)

@@ -4,8 +4,6 @@ Every call releases the interpreter lock; one that may be long listens to Ctrl-C
 contiguous buffers of exactly the type named (a writable one is copied, a read-only one is shared) and come out as
 `Array`, of which ``numpy.asarray`` gives a read-only view. Mistakes raise `likewise.errors.InvalidParameter`,
 unusable documents `likewise.errors.InvalidInput`.
-
-Over 400 lines, since a native module has one stub, which `make lint` compares with it.
 """
 
 from collections.abc import Callable, Iterable, Mapping

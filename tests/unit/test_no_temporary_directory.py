@@ -1,10 +1,14 @@
-"""Documents in memory are decided without a directory for temporary files; streams need one, and name it."""
+"""Documents in memory are decided without a directory for temporary files; streams need one, and name it.
+
+An index in memory takes one in shared memory instead.
+"""
 
 import tempfile
 
 import pytest
 
 import likewise
+from likewise.index import online
 from tests.golden.texts import made_up
 
 pa = pytest.importorskip("pyarrow")
@@ -39,6 +43,18 @@ def test_other_functions():
     assert likewise.leaks({"a": TEXTS[:100], "b": TEXTS[100:]}, RECIPES["minhash"]).pairs.num_rows == 50
     labels = [(n, n + 150, True) for n in range(50)] + [(n, n + 1, False) for n in range(50)]
     assert likewise.tune(TEXTS, labels).num_duplicates == 50
+
+
+def test_an_index_in_memory(tmp_path, monkeypatch):
+    (shared := tmp_path / "shared").mkdir()
+    monkeypatch.setattr(online, "_IN_MEMORY", str(shared))
+    with likewise.Index.in_memory("online") as index:
+        assert [verdict.kept_id for verdict in map(index.add, "ab", TEXTS[:1] * 2)] == [None, "a"]
+        assert [path.name[:9] for path in shared.iterdir()] == ["likewise-"]
+    assert list(shared.iterdir()) == []
+    monkeypatch.setattr(online, "_IN_MEMORY", str(tmp_path / "nowhere"))
+    with pytest.raises(FileNotFoundError, match=str(tmp_path / "nowhere")):
+        likewise.Index.in_memory("online")
 
 
 def test_a_stream_needs_one_and_names_it(tmp_path):

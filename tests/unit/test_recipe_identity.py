@@ -5,6 +5,7 @@ import hashlib
 import pytest
 
 import likewise
+from likewise.recipe.fields import FIELD_NAMES, METHODS
 
 # Written by hand: fields at their first default (tokens, shingle, seed, num_slots, ...) are always left out.
 SPELLED = (
@@ -72,3 +73,9 @@ def test_recall_counts_only_by_the_bands_it_chose():
     recipe = likewise.Recipe.minhash(0.8)
     assert recipe.recipe_id == likewise.Recipe.minhash(0.8, bands=18, rows=7, recall=0.5).recipe_id
     assert recipe.recipe_id != likewise.Recipe.minhash(0.8, recall=0.99).recipe_id
+
+
+def test_every_field_is_an_attribute_of_a_recipe_or_of_its_method():
+    made = [getattr(likewise.Recipe, method)() for method in METHODS]
+    attributes = {name for recipe in made for name in (*vars(recipe), *vars(recipe.sketch))}
+    assert {*FIELD_NAMES} - attributes == {"method"}

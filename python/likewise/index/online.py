@@ -29,6 +29,7 @@ from likewise.recipe.recipe import GivenRecipe, as_recipe
 from likewise.stages.sketch import Sketches, batch_of_one
 from likewise.stages.text import document_batches
 
+_IN_MEMORY = "/dev/shm"
 # The longest interval allowed: the files of an index in memory are never opened again.
 _NO_SYNC = "interval:3600s"
 
@@ -175,7 +176,8 @@ class Index(IndexApi):
 
         Notes
         -----
-        The files are in the directory for temporary files (``TMPDIR``) and need as much space there as any other index.
+        The files are in the directory for temporary files (``TMPDIR``), or in ``/dev/shm`` if that directory cannot be
+        written, and need as much space there as any other index.
         Writes do not wait for the disk. Use :meth:`snapshot` to keep a copy.
 
         Examples
@@ -186,7 +188,7 @@ class Index(IndexApi):
         >>> verdicts.kept_ids
         [None, 'a']
         """
-        parent = tempfile.mkdtemp(prefix="likewise-")
+        parent = _new_directory()
         try:
             made = cls(
                 Path(parent) / "index",
@@ -563,6 +565,16 @@ class Index(IndexApi):
         if self._store == "text" and self._recipe.is_distance_only:
             raise InvalidInput("this index stores texts; pass texts")
         return super()._sketch_columns(sketches)
+
+
+def _new_directory() -> str:
+    """Make a directory for temporary files, in memory if there is no other place for it."""
+    try:
+        return tempfile.mkdtemp(prefix="likewise-")
+    except OSError:
+        if not os.access(_IN_MEMORY, os.W_OK):
+            raise
+        return tempfile.mkdtemp(prefix="likewise-", dir=_IN_MEMORY)
 
 
 def _delete_of_process(path: str, process: int) -> None:

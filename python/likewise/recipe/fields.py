@@ -1,6 +1,6 @@
 """The fields of a recipe: name, methods, identity, check, original default, option and help text, in one table.
 
-A new field is declared here: a row of :data:`FIELDS`, an attribute of :class:`Recipe` (or of a method, in
+A new field is declared here: a row of :data:`FIELDS`, an attribute of :class:`Attributes` (or of a method, in
 `recipe/methods.py`), a line of the keyword arguments, and an entry of :data:`OPTIONS`. It acts where it is used.
 """
 
@@ -8,6 +8,7 @@ import hashlib
 import json
 import math
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from functools import partial
 from numbers import Real
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypedDict, get_args
@@ -79,7 +80,7 @@ def _margin(name: str, value: object) -> float | None:
 
 
 def _kept(name: str, value: object) -> str | None:
-    """Return whether such documents are kept; None if they are removed, as before this field existed."""
+    """Return whether such documents are kept; None if they are removed."""
     return "keep" if check_choice(name, value, SIBLINGS) == "keep" else None
 
 
@@ -222,6 +223,38 @@ def identity(fields: Mapping[str, object], names: tuple[str, ...]) -> str:
 def canonical_json(fields: Mapping[str, object]) -> str:
     """Return JSON with sorted keys, without spaces, in ASCII."""
     return json.dumps(fields, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
+
+
+@dataclass(frozen=True, init=False)
+class Attributes:
+    """The fields that any method may have, as attributes with their original defaults."""
+
+    tokens: str = "auto"
+    shingle: int = 3
+    weights: str = "none"
+    weight_scale: float | None = None
+    weights_id: str | None = None
+    seed: int = 0
+    markup: str | None = None
+    fold: tuple[str, ...] | None = None
+    roles: tuple[str, ...] | None = None
+    identifiers: str | None = None
+    stop_words_id: str | None = None
+    dictionary_id: str | None = None
+    only_within: str | None = None
+    chunking: str | None = None
+    chunk_bytes: int | None = None
+    tokenizer: str | None = None
+    libraries: str | None = None
+    hash: str = "xxh3"
+    threshold: float | str | None = None
+    measure: str = "jaccard"
+    short_margin: float | None = None
+    siblings: str | None = None
+    unsure: str | None = None
+    keep_new: int | None = None
+    keep: str = "first"
+    group: str = "leaders"
 
 
 class TextFields(TypedDict, total=False):

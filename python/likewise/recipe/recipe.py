@@ -28,6 +28,7 @@ from likewise.recipe.fields import (
     SKETCH,
     SKETCH_FIELDS,
     TABLE_WEIGHTS,
+    Attributes,
     Overflow,
     RecipeOptions,
     Scheme,
@@ -125,8 +126,8 @@ def options_of(fields: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in fields.items() if value is not None and name not in left_out}
 
 
-@dataclass(frozen=True, init=False)
-class Recipe:
+@dataclass(frozen=True, init=False, kw_only=True)
+class Recipe(Attributes):
     """All settings that determine a result: text rules, sketch, candidates, verification, decision.
 
     Make one with :meth:`minhash`, :meth:`simhash`, :meth:`bloom`, :meth:`shingles` or :meth:`exact`; each accepts
@@ -242,32 +243,6 @@ class Recipe:
     """
 
     sketch: Sketch
-    tokens: str = "auto"
-    shingle: int = 3
-    weights: str = "none"
-    weight_scale: float | None = None
-    weights_id: str | None = None
-    seed: int = 0
-    markup: str | None = None
-    fold: tuple[str, ...] | None = None
-    roles: tuple[str, ...] | None = None
-    identifiers: str | None = None
-    stop_words_id: str | None = None
-    dictionary_id: str | None = None
-    only_within: str | None = None
-    chunking: str | None = None
-    chunk_bytes: int | None = None
-    tokenizer: str | None = None
-    libraries: str | None = None
-    hash: str = "xxh3"
-    threshold: float | str | None = None
-    measure: str = "jaccard"
-    short_margin: float | None = None
-    siblings: str | None = None
-    unsure: str | None = None
-    keep_new: int | None = None
-    keep: str = "first"
-    group: str = "leaders"
     table: Weights | None = field(default=None, repr=False, compare=False)
     stop_words: WordList | None = field(default=None, repr=False, compare=False)
     dictionary: WordList | None = field(default=None, repr=False, compare=False)

@@ -95,7 +95,7 @@ def _check_minhash(fields: dict[str, Any]) -> None:
         raise InvalidParameter("measure", "hamming requires SimHash fingerprints; use method simhash")
     slots, bands, rows = fields["num_slots"], fields["bands"], fields["rows"]
     if fields["overflow"] is None:
-        # Recipes from before this field existed mean levels.
+        # A recipe of levels leaves the field out.
         fields["overflow"] = "levels"
     if bands is None and rows is None:
         return

@@ -45,8 +45,8 @@ pub use rarity::{Rarity, log_count_idf_weight};
 pub use text_sample::{TextDigester, TextSample};
 pub use weigher::{FeatureWeights, UNLISTED_WEIGHT, term_feature};
 pub use weight_table::{CellPlan, Entries, WeightTable, table_id};
-pub(crate) use weights::total_weight;
 pub use weights::{MAX_WEIGHT, Weights, digest, log_count_weight};
+pub(crate) use weights::{check_lengths, total_weight};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct FeatureRules {

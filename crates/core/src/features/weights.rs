@@ -56,14 +56,22 @@ pub const fn log_count_weight(count: u32) -> u32 {
     if weight > 15 { 15 } else { weight }
 }
 
-/// Returns the sum of the weights of features, each 1 if there are none. Panics if there are not as many.
+/// Returns the sum of the weights, or the number of features if `weights` is empty. Panics if the lengths differ otherwise.
 pub(crate) fn total_weight(features: &[u64], weights: &[u32]) -> u64 {
-    let (num, of) = (weights.len(), features.len());
-    assert!(num == 0 || num == of, "{num} weights for {of} features");
-    match num {
-        0 => of as u64,
-        _ => weights.iter().map(|&weight| u64::from(weight)).sum(),
+    check_lengths(features, weights);
+    match weights.is_empty() {
+        true => features.len() as u64,
+        false => weights.iter().map(|&weight| u64::from(weight)).sum(),
     }
+}
+
+/// Panics unless each feature has a weight, or none has.
+pub(crate) fn check_lengths(features: &[u64], weights: &[u32]) {
+    let (num_features, num_weights) = (features.len(), weights.len());
+    assert!(
+        num_weights == 0 || num_weights == num_features,
+        "{num_weights} weights for {num_features} features"
+    );
 }
 
 /// Returns 128 bits that are equal for equal feature sets, in any order; if `weights` is empty, each is 1.

@@ -3,7 +3,7 @@
 use crate::features::siblings::{
     self, COMMON, CROWD_RARITY, CROWD_SHARE, Differences, MOST_CROWD, Names, crowd_penalty,
 };
-use crate::features::total_weight;
+use crate::features::{check_lengths, total_weight};
 use crate::isa::Isa;
 use crate::sort::sort_hashed;
 
@@ -58,9 +58,11 @@ impl FeatureSet {
 
     /// Builds a set, of many pairs or of few: a bitmap takes longer to make than some pairs to measure.
     pub fn build(features: &[u64], weights: &[u32], has_bitmap: bool) -> Self {
-        let (num, of) = (weights.len(), features.len());
-        assert!(num == 0 || num == of, "{num} weights for {of} features");
-        assert!(u32::try_from(of).is_ok(), "2^32 features or more");
+        check_lengths(features, weights);
+        assert!(
+            u32::try_from(features.len()).is_ok(),
+            "2^32 features or more"
+        );
         let (mut features, mut weights) = if weights.iter().all(|&weight| weight == 1) {
             sorted_features(features, !weights.is_empty())
         } else {

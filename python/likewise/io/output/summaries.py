@@ -17,7 +17,7 @@ _FIELDS: dict[str, tuple[type, ...]] = {
     **dict.fromkeys(("verification", "recipe_id", "version"), _TEXT),
     **dict.fromkeys(("num_documents", "num_kept", "num_removed", "num_bad_rows", "num_blank_lines"), _COUNT),
     **dict.fromkeys(("recipe", "options", "timings"), (dict,)),
-    "num_capped": _COUNT,
+    **dict.fromkeys(("num_capped", "num_crowded"), _COUNT),
     "inputs": (list,),
     "recall": _MAYBE_NUMBER,
 }
@@ -114,8 +114,7 @@ def is_report_only(run: Path) -> bool:
 
 def _wrong(summary: dict[str, Any]) -> str | None:
     """Return the name of a field that is missing or has the wrong type, or None."""
-    # Earlier versions did not count documents with full buckets.
-    wrong = _wrong_of({"num_crowded": 0, **summary}, {**_FIELDS, "num_crowded": _COUNT}, "")
+    wrong = _wrong_of(summary, _FIELDS, "")
     if wrong is not None:
         return wrong
     if not is_over_parts(summary):

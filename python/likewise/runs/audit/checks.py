@@ -16,7 +16,6 @@ from likewise.io.output.evidence import AGAINST, INPUT
 from likewise.io.tables.columns import number_column, numbers_of
 from likewise.progress import stage
 from likewise.recipe.methods import Exact, SimHash, SimHashDistance
-from likewise.recipe.recipe import Recipe
 from likewise.runs.audit.copies import differing_copies
 from likewise.runs.audit.opening import OpenRun
 from likewise.runs.audit.truth.matches import measured as measured_pairs
@@ -233,17 +232,10 @@ def _counts(run: OpenRun) -> Check:
     return Check.of("the counts in the summary are correct", len(told), failures)
 
 
-def _recall_of(recipe: Recipe, summary: dict[str, Any]) -> float | None:
-    """Return the recall that a summary states; earlier versions did not count documents with full buckets."""
-    if "num_crowded" not in summary:
-        return recipe.stated_recall
-    return recipe.recall_with(summary["num_crowded"], summary["num_capped"])
-
-
 def _statements(run: OpenRun) -> Check:
     """Compare the recipe, measure and recall in summary and evidence with those that follow from the recipe."""
     summary, recipe = run.summary, run.recipe
-    recall = _recall_of(recipe, summary)
+    recall = recipe.recall_with(summary["num_crowded"], summary["num_capped"])
     stated = summary["recall"]
     if recall is not None and isinstance(stated, float) and math.isclose(recall, stated, rel_tol=_SAME_RECALL):
         recall = stated
