@@ -3,7 +3,7 @@
 # Package: trafilatura 2.3.1 (PyPI)
 # Expected: Elements around words of a sentence, such as a date or a formula, are text of the paragraph; options that favor recall keep more of it.
 # Happens: These elements are in a list that is removed from the page with scripts, forms and navigation before paragraphs are looked for, with favor_recall=True too. A list item of a time only is removed, and a table keeps an empty cell. If less than some 250 characters are found, the text of the whole page is returned, which has them. The datetime attribute is not read.
-# Seen: "The council meets on at .", "The answer is for all ferries.", "The total is kroner."; 40 notices of other days and hours: 1 text with each of five sets of options, 40 by html2txt or with the tags taken out first; pages of one to three paragraphs with the time, of four without (2026-11-30)
+# Seen: "The council meets on at .", "The answer is for all ferries.", "The total is kroner."; 40 notices of other days and hours: 1 text with each of five sets of options, 40 by html2txt or with the tags removed first; pages of one to three paragraphs with the time, of four without (2026-11-30)
 # Matters: Timetables, minutes, news and lessons with formulas become copies of each other when what distinguishes them is left out. Take the tags out first and keep their text: lxml.etree.strip_tags(tree, "time", "math", ...), and pass the tree.
 set -euo pipefail
 folder=$(mktemp -d)
@@ -62,7 +62,7 @@ def stripped(html):
 
 
 found = {trafilatura.extract(stripped(html)) for html in pages[::7]}
-print(f"{len(pages[::7])} notices, tags taken out first: {len(found)} texts, {lines(max(found))}")
+print(f"{len(pages[::7])} notices, tags removed first: {len(found)} texts, {lines(max(found))}")
 
 for length in range(4):
     text = trafilatura.extract(page(council(3, 10), length))
@@ -83,7 +83,7 @@ table: | Ferry | Leaves | / |---|---| / | East |  |
 40 notices, {'output_format': 'markdown'}: 1 texts
 40 notices, {'output_format': 'xml'}: 1 texts
 40 notices, html2txt: 40 texts
-40 notices, tags taken out first: 40 texts, The council meets on 9 May at 13:00.
+40 notices, tags removed first: 40 texts, The council meets on 9 May at 13:00.
 page of 1 paragraphs: with the time
 page of 2 paragraphs: with the time
 page of 3 paragraphs: with the time
