@@ -29,7 +29,7 @@ from likewise.recipe.recipe import GivenRecipe, as_recipe
 from likewise.stages.sketch import Sketches, batch_of_one
 from likewise.stages.text import document_batches
 
-_IN_MEMORY = "/dev/shm"
+_IN_MEMORY = "/dev/shm"  # of Linux
 # The longest interval allowed: the files of an index in memory are never opened again.
 _NO_SYNC = "interval:3600s"
 
