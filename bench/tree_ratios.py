@@ -8,8 +8,7 @@ Each round runs a row once on each tree, in new processes, in alternating order.
 diff`, tuned recipes byte by byte. Each tree audits its own run, since an older one may not know the recipe. The first
 round is not counted, except for the largest collection: it fills caches, and each tree fills its own index with 1e7
 fingerprints in it. The index of 1e8 fingerprints is made once. Rows are merged into results/speed.json, so that they
-can be measured in several runs; the tables are written to docs/benchmarks/scale.md. Goals were set before the work, in
-seconds on a quiet machine; for MinHash on templates, as a multiple of the time without templates.
+can be measured in several runs; the tables are written to docs/benchmarks/scale.md.
 """
 
 import argparse
@@ -116,8 +115,8 @@ class Row:
     title: str
     file: str
     arguments: list[str] | str
-    # Time before the work, and goal, if they were set.
-    goal: tuple[float, float] | None
+    # The time to reach, as a share of the time before, if it was set.
+    goal: float | None
     command: str = "dedup"
     has_warm_up: bool = True
     # Whether the program prints the number to compare, in place of its time.
@@ -125,28 +124,22 @@ class Row:
 
 
 ROWS = {
-    "short": Row("1,000 short documents, command line", "short.jsonl", PLAIN, (0.29, 0.15)),
-    "cold": Row("1,000 short documents, `import likewise; likewise.dedup(list)`", "short.jsonl", COLD, (0.29, 0.15)),
-    "exact": Row("`--method shingles`, 100,000 documents", "plain.jsonl", ["--method", "shingles", *PLAIN], (3.9, 2.0)),
-    "exact-templates": Row(
-        "`--method shingles`, templates", "templates.jsonl", ["--method", "shingles", *PLAIN], (10, 4)
-    ),
-    "exact-forms": Row("`--method shingles`, forms", "forms.jsonl", ["--method", "shingles", *PLAIN], (9, 4)),
+    "short": Row("1,000 short documents, command line", "short.jsonl", PLAIN, 0.5),
+    "cold": Row("1,000 short documents, `import likewise; likewise.dedup(list)`", "short.jsonl", COLD, 0.5),
+    "exact": Row("`--method shingles`, 100,000 documents", "plain.jsonl", ["--method", "shingles", *PLAIN], None),
+    "exact-templates": Row("`--method shingles`, templates", "templates.jsonl", ["--method", "shingles", *PLAIN], None),
+    "exact-forms": Row("`--method shingles`, forms", "forms.jsonl", ["--method", "shingles", *PLAIN], None),
     "templates": Row("MinHash, templates", "templates.jsonl", PLAIN, None),
     "forms": Row("MinHash, forms", "forms.jsonl", PLAIN, None),
-    "default": Row("the default recipe", "plain.jsonl", [], None),
-    "idf": Row("`--weights idf`", "plain.jsonl", ["--weights", "idf", "--threshold", "0.55"], (3.5, 1.73)),
-    "plain": Row("JSON Lines, threshold 0.55", "plain.jsonl", PLAIN, (1.15, 0.8)),
-    "plain-0.8": Row(
-        "JSON Lines, threshold 0.8", "plain.jsonl", ["--weights", "none", "--threshold", "0.8"], (1.01, 0.7)
-    ),
-    "parquet": Row("Parquet, threshold 0.8", "plain.parquet", ["--weights", "none", "--threshold", "0.8"], (1.7, 1.1)),
-    "zst": Row(
-        "`.jsonl.zst`, threshold 0.8", "plain.jsonl.zst", ["--weights", "none", "--threshold", "0.8"], (1.5, 1.1)
-    ),
-    "spans": Row("`repeats --unit span`", "plain.jsonl", ["--unit", "span"], (3.84, 2.05), "repeats"),
-    "paragraphs": Row("`repeats --unit paragraph`", "plain.jsonl", ["--unit", "paragraph"], (2.67, 1.37), "repeats"),
-    "audit": Row("`audit` of a run with the default recipe", "plain.jsonl", [], (12.9, 4.4), "audit"),
+    "default": Row("the default recipe", "plain.jsonl", [], 0.52),
+    "idf": Row("`--weights idf`", "plain.jsonl", ["--weights", "idf", "--threshold", "0.55"], None),
+    "plain": Row("JSON Lines, threshold 0.55", "plain.jsonl", PLAIN, None),
+    "plain-0.8": Row("JSON Lines, threshold 0.8", "plain.jsonl", ["--weights", "none", "--threshold", "0.8"], None),
+    "parquet": Row("Parquet, threshold 0.8", "plain.parquet", ["--weights", "none", "--threshold", "0.8"], 0.62),
+    "zst": Row("`.jsonl.zst`, threshold 0.8", "plain.jsonl.zst", ["--weights", "none", "--threshold", "0.8"], 0.7),
+    "spans": Row("`repeats --unit span`", "plain.jsonl", ["--unit", "span"], None, "repeats"),
+    "paragraphs": Row("`repeats --unit paragraph`", "plain.jsonl", ["--unit", "paragraph"], None, "repeats"),
+    "audit": Row("`audit` of a run with the default recipe", "plain.jsonl", [], None, "audit"),
     "audit-simhash": Row(
         "`audit` of `--method simhash --within 3`",
         "plain.jsonl",
@@ -156,11 +149,19 @@ ROWS = {
     ),
     "audit-shingles": Row("`audit` of `--method shingles`", "plain.jsonl", ["--method", "shingles"], None, "audit"),
     "audit-exact": Row("`audit` of `--method exact`", "plain.jsonl", ["--method", "exact"], None, "audit"),
-    "tune": Row("`tune` with 60 labels", "plain.jsonl", [], None, "tune"),
+    "tune": Row("`tune` with 60 labels", "plain.jsonl", [], 0.5, "tune"),
     "large-1e5": Row("100,000 documents of 1.2 kB, `--memory 2GB`", "large-plain-100000", LARGE, None),
     "large-1e6": Row("1,000,000 documents, `--memory 2GB`", "large-plain-1000000", LARGE, None),
-    "large-1e7": Row(
-        "10,000,000 documents, `--memory 2GB`", "large-plain-10000000", LARGE, (82, 45), has_warm_up=False
+    "large-1e7": Row("10,000,000 documents, `--memory 2GB`", "large-plain-10000000", LARGE, 0.6, has_warm_up=False),
+    "large-default-1e6": Row(
+        "1,000,000 documents, the default recipe, `--memory 2GB`", "large-plain-1000000", ["--memory", "2GB"], 0.50
+    ),
+    "large-default-1e7": Row(
+        "10,000,000 documents, the default recipe, `--memory 2GB`",
+        "large-plain-10000000",
+        ["--memory", "2GB"],
+        None,
+        has_warm_up=False,
     ),
     "large-templates": Row(
         "1,000,000 documents, of which 30% come from a template, `--memory 2GB`",
@@ -169,16 +170,14 @@ ROWS = {
         None,
     ),
     "large-levels": Row(
-        "the same with `--overflow levels`", "large-templates-1000000", [*LARGE, "--overflow", "levels"], (2.2, 1.5)
+        "the same with `--overflow levels`", "large-templates-1000000", [*LARGE, "--overflow", "levels"], None
     ),
-    "index": Row(
-        "500 durable batches of 1,000 fingerprints, 1e7 to 1.25e7 held, and the start", "", INDEX, (3.25, 2.0)
-    ),
+    "index": Row("500 durable batches of 1,000 fingerprints, 1e7 to 1.25e7 held, and the start", "", INDEX, 0.62),
     "hamming-memory": Row(
         "4,000,000 queries in 1e8 fingerprints in memory, 26 bytes each",
         "real.u64",
         BATCHES,
-        (1 / 0.985, 1 / 1.3),
+        0.76,
         has_warm_up=False,
         prints=True,
     ),
@@ -186,7 +185,7 @@ ROWS = {
         "single queries in them, 99th percentile, in microseconds",
         "real.u64",
         SINGLES,
-        (33, 20),
+        0.6,
         has_warm_up=False,
         prints=True,
     ),
@@ -194,7 +193,7 @@ ROWS = {
 }
 
 # Rows whose stages are shown.
-STAGED = ("plain", "idf", "default", "large-1e5", "large-1e6", "large-1e7")
+STAGED = ("plain", "idf", "default", "large-1e5", "large-1e6", "large-1e7", "large-default-1e6", "large-default-1e7")
 STAGES = (
     "weighing",
     "reading and sketching",
@@ -304,7 +303,7 @@ def measure(row: Row, trees: dict[str, Path], repeats: int, data: Path, work: Pa
         except SystemExit as error:
             # An older tree may write other summaries.
             print(f"{row.title}: the answers differ, or cannot be compared: {error}", flush=True)
-    result: dict[str, Any] = {"title": row.title, "goal": row.goal and list(row.goal), "repeats": repeats}
+    result: dict[str, Any] = {"title": row.title, "repeats": repeats}
     for name, walls in stages.items():
         if walls:
             names = sorted({stage for wall in walls for stage in wall})
@@ -334,7 +333,7 @@ def markdown(results: dict[str, Any]) -> str:
         # The run itself loads all cores.
         is_busy = row["load_average"][0] > results["machine"]["num_cores"] + 1
         old, new = ("busy" if is_busy else "{:.2f} ({:.2f}-{:.2f})".format(*row[f"{tree}_seconds"]) for tree in ROLES)
-        goal = "-" if row["goal"] is None else "{:.2f}".format(row["goal"][1] / row["goal"][0])
+        goal = "-" if ROWS[name].goal is None else f"{ROWS[name].goal:.2f}"
         of_processor = "-" if ROWS[name].prints else f"{row['ratio_processor_seconds']:.2f}"
         ratios = f"{row['ratio_seconds']:.2f} | {of_processor} | {goal}"
         lines.append(f"| {row['title']} | {old} | {new} | {ratios} |")

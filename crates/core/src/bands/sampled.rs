@@ -3,6 +3,7 @@
 use super::BandKey;
 use crate::features::FeatureFilter;
 use crate::isa::Isa;
+use crate::prefetch::prefetch_read;
 use crate::sketch::Signatures;
 use crate::sketch::signatures::num_equal;
 
@@ -65,7 +66,7 @@ impl SampledBands {
     }
 
     /// Calls `take` with the number of a sampled signature, that of one of these, of as many slots, and the number of
-    /// their equal slots, once for each pair that shares a band. Cost: about 5 ns per band.
+    /// their equal slots, once for each pair that shares a band. Cost: about 15 ns per band.
     pub fn pairs(&self, others: Signatures<'_>, isa: Isa, mut take: impl FnMut(u32, u32, u32)) {
         let sampled = Signatures {
             bytes: &self.bytes,
@@ -74,12 +75,17 @@ impl SampledBands {
         let mut bands = self.bands.clone();
         // For each sampled signature, the last of the others that it was compared with, plus one.
         let mut last = vec![0; sampled.len()];
+        let mut keys = Vec::new();
         for (i, row) in (0..).zip(others.bytes.chunks_exact(others.row_bytes())) {
-            for band in &mut bands {
-                let key = band.of(row);
-                if !self.filter.may_hold(key) {
-                    continue;
+            // All keys first, which request the memory that the next loop waits for.
+            keys.clear();
+            for key in bands.iter_mut().map(|band| band.of(row)) {
+                if self.filter.may_hold(key) {
+                    prefetch_read(&self.starts, (key >> self.shift) as usize);
+                    keys.push(key);
                 }
+            }
+            for &key in &keys {
                 let place = (key >> self.shift) as usize;
                 let range = self.starts[place] as usize..self.starts[place + 1] as usize;
                 for &(of_sampled, which) in &self.entries[range] {

@@ -112,6 +112,30 @@ fn join(sets: &[Set], demand: Demand, is_plain: bool, step: usize) -> PrefixJoin
         .unwrap()
 }
 
+/// The memory of a join is planned by this bound.
+#[test]
+fn with_heavy_features_first_a_prefix_has_no_larger_share_of_them_than_of_the_mass() {
+    let mut random = Random::new(11);
+    let sets = sets(&mut random, 400, 15);
+    let rarity = Rarity::new(40_000);
+    sets.iter().for_each(|set| rarity.add(&set.features));
+    for threshold in [0.3, 0.44, 0.8] {
+        let mut chooser = Chooser::new(Demand {
+            by_rarity: true,
+            ..Demand::new(SetMeasure::Jaccard, threshold)
+        });
+        let mut batch = Batch::default();
+        for set in &sets {
+            chooser.choose(&set.features, &set.weights, &rarity, None, &mut batch);
+        }
+        assert!(batch.num_entries() > sets.len());
+        for facts in &batch.sets {
+            let most = (1.0 - threshold) * f64::from(facts.num_features) + 1.0;
+            assert!(f64::from(facts.num_entries) <= most, "{facts:?}");
+        }
+    }
+}
+
 static NEVER: AtomicBool = AtomicBool::new(false);
 
 fn call(range: Range<u32>, states: Option<&[u8]>, max_pairs: usize, threads: usize) -> Call<'_> {

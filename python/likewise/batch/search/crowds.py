@@ -147,17 +147,15 @@ class CrowdSearch:
         """Return the pairs of the slab with some members before it."""
         columns = [self._documents.room.space.growing(np.uint32) for _ in range(2)]
         join = self._join(np.concatenate([before, own]))
+        join.pass_over(low := len(before))
         # Pairs within the slab are found later, when verdicts are available.
-        states = np.zeros(len(before) + len(own), np.uint8)
-        low = 0
+        states = np.full(len(before) + len(own), REMOVED, np.uint8)
+        states[:low] = 0
         while low < len(states):
-            is_before = low < len(before)
-            high = min(low + _RANGE, len(before) if is_before else len(states))
-            states[len(before) :] = 0 if is_before else REMOVED
+            high = min(low + _RANGE, len(states))
             found = join.candidates(low, high, frozen(states), max_pairs, threads=self._threads)
-            if not is_before:
-                columns[0].append(own[np.asarray(found.later) - len(before)].astype(np.uint32))
-                columns[1].append(before[np.asarray(found.earlier)].astype(np.uint32))
+            columns[0].append(own[np.asarray(found.later) - len(before)].astype(np.uint32))
+            columns[1].append(before[np.asarray(found.earlier)].astype(np.uint32))
             low = found.end
         return columns[0].take(), columns[1].take()
 
@@ -181,11 +179,13 @@ class CrowdSearch:
 
     def _bytes(self) -> NDArray[np.int64]:
         """Return the maximum bytes that the join needs for each member."""
-        num_features = self._documents.num_features[self._rows_of(slice(None))].astype(np.int64)
-        a_feature = _BYTES_A_FEATURE if self._recipe.weights == "none" else _BYTES_A_WEIGHTED_FEATURE
+        num_features, recipe = self._documents.num_features[self._rows_of(slice(None))].astype(np.int64), self._recipe
+        a_feature = _BYTES_A_FEATURE if recipe.weights == "none" else _BYTES_A_WEIGHTED_FEATURE
         share = 1.0
-        if self._recipe.measure == "jaccard" and self._recipe.weights == "none":
-            share = 1.0 - self._recipe.similarity_threshold
+        # With siblings heavy features come first: of these, a prefix has at most its share of the mass.
+        is_heavy_first = recipe.weights == "idf" and recipe.siblings is not None and not self._lists_all
+        if recipe.measure == "jaccard" and (recipe.weights == "none" or is_heavy_first):
+            share = 1.0 - recipe.similarity_threshold
         return (num_features * share).astype(np.int64) * a_feature + (_BYTES_A_DOCUMENT + a_feature)
 
     def _slabs(self, crowd_bytes: int | None) -> list[int]:
