@@ -63,11 +63,6 @@ class CrowdSearch:
         self._own: _native.Searcher | None = None
         self._held: tuple[NDArray[np.uint32], NDArray[np.uint32], int] = (_NONE, _NONE, 0)
 
-    @property
-    def num_slabs(self) -> int:
-        """Number of slabs into which the memory limit divides the documents."""
-        return len(self._bounds) - 1
-
     def candidates(
         self, low: int, high: int, states: NDArray[np.uint8] | None, max_pairs: int
     ) -> tuple[NDArray[np.uint32], NDArray[np.uint32], int]:
