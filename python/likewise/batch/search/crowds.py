@@ -176,11 +176,10 @@ class CrowdSearch:
         """Return the maximum bytes that the join needs for each member."""
         num_features, recipe = self._documents.num_features[self._rows_of(slice(None))].astype(np.int64), self._recipe
         a_feature = _BYTES_A_FEATURE if recipe.weights == "none" else _BYTES_A_WEIGHTED_FEATURE
-        share = 1.0
         # With siblings heavy features come first: of these, a prefix has at most its share of the mass.
         is_heavy_first = recipe.weights == "idf" and recipe.siblings is not None and not self._lists_all
-        if recipe.measure == "jaccard" and (recipe.weights == "none" or is_heavy_first):
-            share = 1.0 - recipe.similarity_threshold
+        is_bounded = recipe.measure == "jaccard" and (recipe.weights == "none" or is_heavy_first)
+        share = 1.0 - recipe.similarity_threshold if is_bounded else 1.0
         return (num_features * share).astype(np.int64) * a_feature + (_BYTES_A_DOCUMENT + a_feature)
 
     def _slabs(self, crowd_bytes: int | None) -> list[int]:
